@@ -184,12 +184,8 @@ impl Device {
             return Completion { done: arrival, reply: Err(error) };
         }
         self.engine.recording().begin_command(&command);
-        let class = match command {
-            Command::Retrieve { .. } | Command::Read { .. } => 0,
-            Command::Store { .. } | Command::Write { .. } => 1,
-            _ => 2,
-        };
-        let taken = self.take(arrival);
+        let class = class_of(&command);
+        let taken = self.wait_in_queue(arrival);
         let begin = self.take_key(&command, taken);
         let start = self.take_in(&command, begin);
         let (executed, reply) = match request {
@@ -197,18 +193,7 @@ impl Device {
             Some(request) => self.engine.execute_request(request, namespace, command, start),
         };
         self.spent += self.engine.spent();
-        let bytes_out = match &reply {
-            Ok(Reply::Retrieved { value, .. } | Reply::Read(value)) => value.len() as u64,
-            // Each key of a list has a length of two bytes before it.
-            Ok(Reply::Listed(keys)) => keys.iter().map(|key| key.len() as u64 + 2).sum(),
-            // And each pair that of its value behind that.
-            Ok(Reply::Pairs(pairs)) => {
-                let value_bytes = |value: &Option<Value>| value.as_ref().map_or(0, |value| 4 + value.len() as u64);
-                pairs.iter().map(|(key, value)| key.len() as u64 + 2 + value_bytes(value)).sum()
-            }
-            _ => 0,
-        };
-        let length = self.profile.link_time(bytes_out);
+        let length = self.profile.link_time(reply.as_ref().map_or(0, bytes_of));
         let recording = self.engine.recording();
         let done = recording.squeeze(&mut self.link_out, (executed, length), Lane::LinkOut, Work::Out);
         self.spend(SpentOn::Link, executed, done);
@@ -229,7 +214,7 @@ impl Device {
     }
 
     /// Waits until the controller can take a command that has come.
-    fn take(&mut self, arrival: Nanos) -> Nanos {
+    fn wait_in_queue(&mut self, arrival: Nanos) -> Nanos {
         while self.under_way.peek().is_some_and(|Reverse(done)| *done <= arrival) {
             self.under_way.pop();
         }
@@ -379,5 +364,29 @@ impl Device {
             | Command::DestroyIterator { .. }
             | Command::Flush => self.pipeline(arrival, firmware.write_ns),
         }
+    }
+}
+
+/// Which part of [`Device::spent`] a command belongs to.
+fn class_of(command: &Command<'_>) -> usize {
+    match command {
+        Command::Retrieve { .. } | Command::Read { .. } => 0,
+        Command::Store { .. } | Command::Write { .. } => 1,
+        _ => 2,
+    }
+}
+
+/// The bytes that a reply brings over the link.
+fn bytes_of(reply: &Reply) -> u64 {
+    match reply {
+        Reply::Retrieved { value, .. } | Reply::Read(value) => value.len() as u64,
+        // Each key of a list has a length of two bytes before it.
+        Reply::Listed(keys) => keys.iter().map(|key| key.len() as u64 + 2).sum(),
+        // And each pair that of its value behind that.
+        Reply::Pairs(pairs) => {
+            let value_bytes = |value: &Option<Value>| value.as_ref().map_or(0, |value| 4 + value.len() as u64);
+            pairs.iter().map(|(key, value)| key.len() as u64 + 2 + value_bytes(value)).sum()
+        }
+        _ => 0,
     }
 }

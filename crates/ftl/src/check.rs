@@ -5,22 +5,23 @@
 //!                          |  by place
 //!   pages  --in order-->  each is read once: out-of-band area, heads, keys, tags      -> journal, orphans
 //!                          |
-//!   ledger  <-------------'  grains by page and superblock, searches, duplicates      -> tables, counters
+//!   sums    <-------------'  grains by page and superblock, searches, duplicates      -> tables, counters
 //! ```
 //!
 //! Nothing is changed, no operation is counted and no time passes. A page that cannot be read and that nobody needs is
 //! what a power cut leaves behind: it is counted, and no finding.
 
-mod ledger;
 mod origins;
 mod overlay;
 mod pages;
+mod sums;
 mod tables;
+mod walk;
 
-use crate::batch_sequence::BatchSequence;
 use crate::design::{Design, DesignError};
 use crate::engine::Engine;
-use crate::oob::Kind;
+use crate::journal::batch_sequence::BatchSequence;
+use crate::layout::oob::Kind;
 use crate::recovery::MountReport;
 use kvssd_flash::{Backing, Profile};
 use kvssd_types::named_enum;
@@ -160,7 +161,7 @@ impl Engine {
     pub fn check(&mut self) -> CheckReport {
         let utilization = self.utilization();
         let (media, namespaces) = self.parts();
-        let mut walk = pages::Walk::new(media, namespaces);
+        let mut walk = walk::Walk::new(media, namespaces);
         walk.all();
         let mut report = walk.settle(&utilization);
         report.sort();
@@ -192,7 +193,7 @@ impl Design {
             Err(error) => {
                 report.find(Harm::NotMounted, drive, DesignError::from(error).to_string());
                 let (media, namespaces) = engine.parts();
-                pages::Walk::new(media, namespaces).count(&mut report);
+                walk::Walk::new(media, namespaces).count(&mut report);
                 report
             }
         }

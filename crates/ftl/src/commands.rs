@@ -1,16 +1,23 @@
 //! The commands on pairs, over an index and the log.
+//!
+//! Below: commands on [`blocks`], changes of which all are made or none ([`batch`]), and how much a drive may hold ([`limits`]). They import
+//! `namespace` and what is below it, and decide nothing about when they run: the engine does.
 
-use crate::address::Grain;
+pub(crate) mod batch;
+pub(crate) mod blocks;
+pub(crate) mod limits;
+
+use crate::commands::limits::Limits;
 use crate::index::{Index, Position, Uncompared};
 use crate::io::Io;
+use crate::io::lack::Lack;
+use crate::io::spent::SpentOn;
+use crate::io::value::{parts_of, value_of};
 use crate::journal::{Change, PairPlace};
-use crate::lack::Lack;
-use crate::limits::Limits;
-use crate::log::NewRecord;
+use crate::layout::address::Grain;
+use crate::layout::record::{RecordHead, write_record};
 use crate::namespace::Namespace;
-use crate::record::{RecordHead, write_record};
-use crate::spent::SpentOn;
-use crate::value::{parts_of, value_of};
+use crate::space::log::NewRecord;
 use kvssd_flash::{Cause, PageAddress};
 use kvssd_types::{Key, KvError, Nanos, OwnedKey, Reply, StoreCondition, Value};
 
@@ -113,21 +120,23 @@ pub(crate) fn store(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
     limits: &Limits,
-    (key, value, condition): (Key<'_>, &Value, StoreCondition),
+    key: Key<'_>,
+    value: &Value,
+    condition: StoreCondition,
 ) -> Result<Reply, KvError> {
     let head = RecordHead::of(key, value);
     let is_unconditional = condition == StoreCondition::Always;
-    let uncompared = if is_unconditional { uncompared(io, namespace, limits, (key, &head))? } else { None };
+    let uncompared = if is_unconditional { uncompared(io, namespace, limits, key, &head)? } else { None };
     let (position, found) = match uncompared {
         Some(position) => (position, None),
         None => {
             compare(io, namespace, Uncompared::Of(key))?;
-            look_up_aside(io, namespace, limits, (key, head, condition))?
+            look_up_aside(io, namespace, limits, key, head, condition)?
         }
     };
     io.begin_request();
-    let put = append_pair(io, (key, value, position.tag))
-        .and_then(|place| bind_pair(io, namespace, (key, position, head.at(place), found)));
+    let put = append_pair(io, key, value, position.tag)
+        .and_then(|place| bind_pair(io, namespace, key, position, head.at(place), found));
     put.map_err(KvError::in_a_change)?;
     io.end_request();
     Ok(Reply::Stored)
@@ -139,7 +148,8 @@ fn uncompared(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
     limits: &Limits,
-    (key, head): (Key<'_>, &RecordHead),
+    key: Key<'_>,
+    head: &RecordHead,
 ) -> Result<Option<Position>, KvError> {
     let bytes = io.packing().bytes_charged(head);
     if !io.media.controller.compares_later || !limits.have_room(io.media, namespace, bytes) {
@@ -162,10 +172,12 @@ fn look_up_aside(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
     limits: &Limits,
-    (key, head, condition): (Key<'_>, RecordHead, StoreCondition),
+    key: Key<'_>,
+    head: RecordHead,
+    condition: StoreCondition,
 ) -> Result<(Position, Option<Found>), KvError> {
     let aside = if condition == StoreCondition::Always { io.begin_aside(1) } else { None };
-    let looked_up = look_up_for(io, namespace, limits, (key, head, condition));
+    let looked_up = look_up_for(io, namespace, limits, key, head, condition);
     io.end_aside(aside, looked_up.as_ref().map_or(true, |looked_up| looked_up.needs_freed));
     let LookedUp { position, found, .. } = looked_up?;
     Ok((position, found))
@@ -184,7 +196,9 @@ fn look_up_for(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
     limits: &Limits,
-    (key, head, condition): (Key<'_>, RecordHead, StoreCondition),
+    key: Key<'_>,
+    head: RecordHead,
+    condition: StoreCondition,
 ) -> Result<LookedUp, KvError> {
     let index = namespace.index.as_mut();
     let (position, found) = match condition {
@@ -216,7 +230,7 @@ fn look_up_for(
 }
 
 /// Appends the record of a pair.
-pub(crate) fn append_pair(io: &mut Io<'_>, (key, value, tag): (Key<'_>, &Value, u64)) -> Result<Grain, KvError> {
+pub(crate) fn append_pair(io: &mut Io<'_>, key: Key<'_>, value: &Value, tag: u64) -> Result<Grain, KvError> {
     let (packing, head) = (io.packing(), RecordHead::of(key, value));
     let mut record = io.media.take_scratch();
     write_record(key, value, &mut record);
@@ -232,7 +246,10 @@ pub(crate) fn append_pair(io: &mut Io<'_>, (key, value, tag): (Key<'_>, &Value, 
 pub(crate) fn bind_pair(
     io: &mut Io<'_>,
     Namespace { index, utilization, .. }: &mut Namespace,
-    (key, position, pair, found): (Key<'_>, Position, PairPlace, Option<Found>),
+    key: Key<'_>,
+    position: Position,
+    pair: PairPlace,
+    found: Option<Found>,
 ) -> Result<(), KvError> {
     let packing = io.packing();
     let Position { tag, note, .. } = position;
@@ -253,7 +270,9 @@ pub(crate) fn bind_pair(
 pub(crate) fn unbind_pair(
     io: &mut Io<'_>,
     Namespace { index, utilization, .. }: &mut Namespace,
-    (key, position, found): (Key<'_>, Position, Found),
+    key: Key<'_>,
+    position: Position,
+    found: Found,
 ) -> Result<(), KvError> {
     let packing = io.packing();
     let grains = packing.grains_of_record(&found.head);
@@ -301,7 +320,7 @@ pub(crate) fn delete(io: &mut Io<'_>, namespace: &mut Namespace, key: Key<'_>) -
     let (position, found) = find_by_signature(io, namespace.index.as_mut(), key)?;
     let found = found.ok_or(KvError::KeyNotFound)?;
     io.begin_request();
-    unbind_pair(io, namespace, (key, position, found)).map_err(KvError::in_a_change)?;
+    unbind_pair(io, namespace, key, position, found).map_err(KvError::in_a_change)?;
     io.end_request();
     Ok(Reply::Deleted)
 }

@@ -1,6 +1,15 @@
 //! The controller: its cores, and what they and the flash are made to do as a paper's emulator does it.
+//!
+//! Below: what its memory holds beside tables and logs: stores that are [`behind`], blocks that are [`gathered`], pages that are [`read_ahead`],
+//! [`heads`] of records, and what iterators have [`held`]. It imports `layout`.
 
-use crate::behind::Behind;
+pub(crate) mod behind;
+pub(crate) mod gathered;
+pub(crate) mod heads;
+pub(crate) mod held;
+pub(crate) mod read_ahead;
+
+use crate::controller::behind::Behind;
 use kvssd_flash::timing::{Pool, Recording, Work};
 use kvssd_flash::{CoreCosts, Emulator, Profile};
 use kvssd_types::Nanos;
@@ -32,7 +41,7 @@ impl Controller {
     }
 
     /// Has a core work for `length`, from `at` on at the earliest; gives when it ends.
-    pub(crate) fn take(&mut self, at: Nanos, length: Nanos, recorded: (&mut Recording, Work)) -> Nanos {
-        self.cores.take_for(at, length, self.now, recorded)
+    pub(crate) fn take(&mut self, at: Nanos, length: Nanos, recording: &mut Recording, work: Work) -> Nanos {
+        self.cores.take_for(at, length, self.now, recording, work)
     }
 }

@@ -3,17 +3,18 @@
 mod catalogue;
 mod choice;
 mod described;
+pub(crate) mod pace;
 
 pub use self::catalogue::{IndexCatalogue, OwnIndex};
 pub use self::choice::IndexChoice;
 pub use self::described::DesignTable;
+use crate::design::pace::CollectionPace;
 use crate::index::Parameters;
 use crate::iterators::IteratorPlan;
-use crate::oob::OobFormat;
-use crate::pace::CollectionPace;
-use crate::packing::RecordLayout;
-use crate::planted::PlantedBug;
-use crate::victims::VictimPolicy;
+use crate::journal::planted::PlantedBug;
+use crate::layout::oob::OobFormat;
+use crate::layout::packing::RecordLayout;
+use crate::space::victims::VictimPolicy;
 use kvssd_types::{KvError, named_enum};
 use thiserror::Error;
 

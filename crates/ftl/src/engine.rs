@@ -1,7 +1,8 @@
-//! The engine: commands on pairs, over indexes, a log and garbage collection.
+//! The engine: commands on pairs, over indexes, a log and garbage collection. [`build`] puts it together from a design.
 
 mod administration;
 mod batches;
+pub(crate) mod build;
 mod glance;
 mod growth;
 mod lifetime;
@@ -12,18 +13,19 @@ mod room;
 use self::batches::{Phase, Share};
 use self::glance::Glances;
 pub use self::growth::GrowthCounters;
+use self::room::FutileCollection;
 pub(crate) use self::room::GROWTH_SUPERBLOCKS;
-use crate::batch::EntryLocks;
+use crate::commands::batch::EntryLocks;
+use crate::commands::limits::Limits;
+use crate::commands::{self, batch, blocks};
 use crate::gc::Collector;
 use crate::index::Growth;
 use crate::io::Io;
-use crate::lack::Lack;
-use crate::limits::Limits;
-use crate::media::Media;
+use crate::io::lack::Lack;
+use crate::io::media::Media;
+use crate::io::spent::{Spent, SpentOn};
+use crate::layout::packing::RecordLayout;
 use crate::namespace::{Namespace, Namespaces};
-use crate::packing::RecordLayout;
-use crate::spent::{Spent, SpentOn};
-use crate::{batch, blocks, commands};
 use kvssd_flash::timing::{Actor, Lane};
 use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId};
 
@@ -36,8 +38,8 @@ pub struct Engine {
     /// The clock of the indexes' own work.
     growth_clock: Nanos,
     growth: GrowthCounters,
-    /// The living grains when collection had nothing to gain, and the programs after which it is tried again.
-    in_vain: Option<(u64, u64)>,
+    /// Set while collection has nothing to gain.
+    futile: Option<FutileCollection>,
     locks: EntryLocks,
     /// The share of a batch over several engines that is under way.
     share: Option<Share>,
@@ -64,7 +66,7 @@ impl Engine {
             limits,
             growth_clock: Nanos::ZERO,
             growth: GrowthCounters::default(),
-            in_vain: None,
+            futile: None,
             locks: EntryLocks::default(),
             share: None,
             spent: Spent::default(),
@@ -88,7 +90,7 @@ impl Engine {
             limits: self.limits,
             growth_clock: self.growth_clock,
             growth: self.growth,
-            in_vain: self.in_vain,
+            futile: self.futile,
             locks: self.locks.clone(),
             share: self.share.clone(),
             spent: self.spent,
@@ -106,7 +108,7 @@ impl Engine {
     }
 
     /// Refuses when the flash has failed before, and in the middle of a batch over several engines.
-    fn works(&self) -> Result<(), KvError> {
+    fn check_available(&self) -> Result<(), KvError> {
         match &self.failure {
             None if self.share.is_some() => {
                 Err(KvError::InvalidCommand("in the middle of a batch over several drives"))
@@ -140,40 +142,42 @@ impl Engine {
         command: Command<'_>,
         at: Nanos,
     ) -> (Nanos, Result<Reply, KvError>) {
-        self.run((None, Phase::All), namespace, &command, at)
+        self.run(None, Phase::All, namespace, &command, at)
     }
 
     /// Executes a command. `request` names one that may come again and was not made yet. One that is refused for want of room
     /// is tried once more when all pairs are compared: what they replaced takes none.
     fn run(
         &mut self,
-        how: (Option<RequestId>, Phase),
+        request: Option<RequestId>,
+        phase: Phase,
         namespace: NamespaceId,
         command: &Command<'_>,
         at: Nanos,
     ) -> (Nanos, Result<Reply, KvError>) {
         self.spent = Spent::default();
-        let (refused, reply) = self.attempt(how, namespace, command, at);
+        let (refused, reply) = self.attempt(request, phase, namespace, command, at);
         if reply != Err(KvError::CapacityExceeded) || !self.has_uncompared() {
             return (refused, reply);
         }
         let (done, compared) = self.compare(refused);
         self.spent.add(SpentOn::Closed, done - refused);
         match compared {
-            Ok(()) => self.attempt(how, namespace, command, done),
+            Ok(()) => self.attempt(request, phase, namespace, command, done),
             Err(error) => (done, Err(error)),
         }
     }
 
     fn attempt(
         &mut self,
-        (request, phase): (Option<RequestId>, Phase),
+        request: Option<RequestId>,
+        phase: Phase,
         namespace: NamespaceId,
         command: &Command<'_>,
         at: Nanos,
     ) -> (Nanos, Result<Reply, KvError>) {
         let mut at = at;
-        if let Err(error) = self.works() {
+        if let Err(error) = self.check_available() {
             return (at, Err(error));
         }
         let before = std::mem::take(&mut self.lacks);
@@ -209,7 +213,7 @@ impl Engine {
             Err(KvError::CapacityExceeded) => self.note_lacks(lacks, namespace),
             _ => self.lacks = before,
         }
-        if let Err(error) = self.rest(settled) {
+        if let Err(error) = self.end_command(settled) {
             reply = Err(error);
         }
         self.note_failure(&reply);
@@ -307,7 +311,7 @@ impl Engine {
     /// # Errors
     /// What the flash operations answer.
     pub fn advance(&mut self, now: Nanos) -> Result<(), KvError> {
-        self.works()?;
+        self.check_available()?;
         let worked = self.work_until(now);
         self.note_failure(&worked);
         worked
@@ -361,7 +365,7 @@ impl Engine {
         self.recording().task(Lane::Collector, begun, until);
         self.recording().work_for(caller);
         let gained = step.map_err(KvError::in_a_change)?;
-        self.pause(self.collector.clock)?;
+        self.commit_journal(self.collector.clock)?;
         self.share_dram();
         Ok(gained)
     }
@@ -393,7 +397,7 @@ fn perform(
     let Namespace { index, iterators, .. } = &mut *namespace;
     let index = index.as_mut();
     match *command {
-        Command::Store { key, ref value, condition } => commands::store(io, namespace, limits, (key, value, condition)),
+        Command::Store { key, ref value, condition } => commands::store(io, namespace, limits, key, value, condition),
         Command::Retrieve { key, offset_bytes, length_bytes } => {
             commands::retrieve(io, index, key, offset_bytes, length_bytes)
         }
@@ -404,15 +408,15 @@ fn perform(
         Command::Seek { iterator, key, pairs_max } => iterators.seek(io, index, iterator, (key, pairs_max)),
         Command::Next { iterator, pairs_max } => iterators.next(io, index, iterator, pairs_max),
         Command::DestroyIterator { iterator } => iterators.destroy(io, index, iterator),
-        Command::Read { offset_bytes, length_bytes } => blocks::read(io, index, limits, (offset_bytes, length_bytes)),
+        Command::Read { offset_bytes, length_bytes } => blocks::read(io, index, limits, offset_bytes, length_bytes),
         Command::Write { offset_bytes, ref value, handle } => {
             io.media.ahead.forget();
             io.handle = handle;
-            blocks::write(io, namespace, limits, (offset_bytes, value))
+            blocks::write(io, namespace, limits, offset_bytes, value)
         }
         Command::Deallocate { offset_bytes, length_bytes } => {
             io.media.ahead.forget();
-            blocks::deallocate(io, namespace, limits, (offset_bytes, length_bytes))
+            blocks::deallocate(io, namespace, limits, offset_bytes, length_bytes)
         }
         Command::Batch { .. } | Command::Flush => unreachable!("they are not of one namespace"),
     }

@@ -15,26 +15,26 @@
 
 mod copies;
 mod counters;
+pub(crate) mod tags;
 mod victim;
 
 pub use self::counters::GcCounters;
 
 use self::copies::Copies;
 use self::victim::Victim;
-use crate::address::Grain;
 use crate::commands;
+use crate::design::pace::CollectionPace;
 use crate::index::Uncompared;
+use crate::io::media::Media;
 use crate::io::{Io, readable};
 use crate::journal::Change;
-use crate::log::NewRecord;
-use crate::media::Media;
+use crate::layout::address::Grain;
+use crate::layout::oob::{Entry, Kind, Oob, Stream};
 use crate::namespace::Namespaces;
-use crate::oob::{Entry, Kind, Oob, Stream};
-use crate::pace::CollectionPace;
 use crate::space::Space;
-use crate::superblock::{State, Superblock};
-use crate::tags;
-use crate::victims::{MAP_KEPT_WEIGHT, VictimPolicy, can_be_collected, gives_grains, greedy};
+use crate::space::log::NewRecord;
+use crate::space::superblock::{State, Superblock};
+use crate::space::victims::{MAP_KEPT_WEIGHT, VictimPolicy, can_be_collected, gives_grains, greedy};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, NamespaceId, Nanos};
@@ -69,7 +69,7 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    pub(crate) fn new(media: &Media, low: usize, (victims_max, pace): (u32, CollectionPace)) -> Self {
+    pub(crate) fn new(media: &Media, low: usize, victims_max: u32, pace: CollectionPace) -> Self {
         let geometry = &media.space.geometry;
         let victims_max = victims_max.min(geometry.targets());
         // Each pair that is moved may evict a page of the index: two superblocks of them at the most.
@@ -243,7 +243,7 @@ impl Collector {
         self.counters.pages_skipped += u64::from(next - victim.next) - moved.len() as u64;
         victim.next = next;
         self.replace(victim, Some(victim));
-        move_pages(io, namespaces, (moved, oobs), first, &mut self.counters)
+        move_pages(io, namespaces, moved, oobs, first, &mut self.counters)
     }
 
     /// A victim has come so far, or is done.
@@ -262,7 +262,7 @@ impl Collector {
     fn width(&self, space: &Space) -> usize {
         let low = self.low.max(1);
         let gone = (STEP_SUPERBLOCKS + low).saturating_sub(space.superblocks.free()).clamp(1, low);
-        self.pace.pages(&space.geometry, self.pages_per_step_max, (gone, low), self.is_calm)
+        self.pace.pages(&space.geometry, self.pages_per_step_max, gone, low, self.is_calm)
     }
 
     /// The out-of-band areas of pages that were read, none for one that cannot be; of as many of them as a step may move
@@ -315,7 +315,8 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
 fn move_pages(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
-    (pages, oobs): (&[PageAddress], Vec<Option<Oob>>),
+    pages: &[PageAddress],
+    oobs: Vec<Option<Oob>>,
     first: PageAddress,
     counters: &mut GcCounters,
 ) -> Result<(), KvError> {
@@ -341,12 +342,12 @@ fn move_pages(
             match tag_of(io, namespaces, head)? {
                 // Of its pages, the one in this superblock has been read.
                 Head::Of(namespace, tag) => {
-                    let is_bound = match namespaces.index_of(io, (namespace, tag)) {
+                    let is_bound = match namespaces.enter_for(io, namespace, tag) {
                         Some(index) => readable(index.is_bound(io, tag, head))?,
                         None => Some(false),
                     };
                     let lives = or_held(io, head, is_bound);
-                    copies.add(io, (tag, head), lives, &[first])?;
+                    copies.add(io, tag, head, lives, &[first])?;
                 }
                 Head::Gone | Head::Unreadable => {}
             }
@@ -360,10 +361,10 @@ fn move_pages(
                     let is_bound = if lives.is_none() { answers.next().flatten() } else { lives };
                     io.namespace = entry.namespace;
                     let lives = or_held(io, from, is_bound);
-                    copies.add(io, (entry.tag, from), lives, pages)?;
+                    copies.add(io, entry.tag, from, lives, pages)?;
                 }
                 Kind::Section => {
-                    if let Some(index) = namespaces.index_of(io, (entry.namespace, entry.tag)) {
+                    if let Some(index) = namespaces.enter_for(io, entry.namespace, entry.tag) {
                         readable(index.relocate_own(io, entry.tag, from))?;
                     }
                 }
@@ -411,7 +412,7 @@ fn ask(
         let Some(tags) = namespaces.get(namespace).map(|namespace| namespace.tags) else { continue };
         let own = || (0..).zip(&asked).filter(|(_, (of, (tag, _)))| *of == namespace && *tag < tags);
         let pairs: Vec<(u64, Grain)> = own().map(|(_, (_, pair))| *pair).collect();
-        let Some(index) = namespaces.index(io, namespace) else { continue };
+        let Some(index) = namespaces.enter(io, namespace) else { continue };
         for ((position, _), answer) in own().zip(index.are_bound(io, &pairs)?) {
             answers[position] = answer;
         }

@@ -2,6 +2,7 @@
 
 mod contents;
 mod forecast;
+pub(crate) mod look;
 mod lookups;
 mod pair_change;
 mod plan;
@@ -27,10 +28,10 @@ pub use sectioned::Sectioned;
 pub use sections::{SavedSections, SectionCounters, SectionEdit, SectionForm, Ticket, cached_bytes};
 pub use view::View;
 
-use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
+use crate::layout::address::Grain;
 use dyn_clone::DynClone;
 use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
 

@@ -1,19 +1,26 @@
 //! The I/O context: how firmware touches flash, with the clock of the request or task it runs for.
+//!
+//! What all share is [`media`]; who is above changes it through an [`Io`]. Below, too: pieces of
+//! [`value`]s, where a command's time is [`spent`], and for [`lack`] of what it is refused. It knows no index.
 
 mod aside;
 mod deaths;
 mod heads;
+pub(crate) mod lack;
+pub(crate) mod media;
 mod replaced;
+pub(crate) mod spent;
+pub(crate) mod value;
 mod writes;
 
 use self::aside::GoesOn;
-use crate::address::Grain;
-use crate::lack::Lack;
-use crate::media::Media;
-use crate::oob::OobFormat;
-use crate::packing::Packing;
-use crate::record::{PairPlace, RecordHead};
-use crate::spent::{Spent, SpentOn};
+use crate::io::lack::Lack;
+use crate::io::media::Media;
+use crate::io::spent::{Spent, SpentOn};
+use crate::layout::address::Grain;
+use crate::layout::oob::OobFormat;
+use crate::layout::packing::Packing;
+use crate::layout::record::{PairPlace, RecordHead};
 use kvssd_flash::Blob;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::timing::Work;
@@ -163,7 +170,7 @@ impl<'a> Io<'a> {
 
     fn take_core(&mut self, at: Nanos, length: Nanos, work: Work) -> Nanos {
         let Media { flash, controller, .. } = &mut *self.media;
-        controller.take(at, length, (flash.recording(), work))
+        controller.take(at, length, flash.recording(), work)
     }
 
     /// Lets the cores do the work that was gathered; gives the clock after it.

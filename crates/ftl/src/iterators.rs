@@ -1,7 +1,7 @@
 //! Iterators: ranges of keys, seen as the drive was when the iterator was made (IterKVSSD, section 4).
 //!
 //! ```text
-//!   Create -> cursor over a version of the index, number among deaths and moves (`held.rs`)
+//!   Create -> cursor over a version of the index, number among deaths and moves (`controller/held.rs`)
 //!   Seek   -> cursor -> key, place -> value
 //!   Next   -> [ key, place, value on its way | ... | ... ] <- cursor       the values ahead are read while the host has the last one
 //!   Destroy                    degree of them
@@ -18,16 +18,16 @@ use self::degree::Pace;
 use self::glance::OwnSpot;
 use self::habit::Habit;
 use self::prefetch::{Ahead, Prefetch, PrefetchPool, Sharers};
-use crate::address::Grain;
 use crate::index::{CursorPlan, Index, RangeIndex};
+use crate::io::media::Media;
+use crate::io::spent::SpentOn;
+use crate::io::value::{ValuePart, by_page, parts_of, value_of};
 use crate::io::{Io, readable};
 use crate::journal::PairPlace;
-use crate::media::Media;
-use crate::oob::Stream;
-use crate::record::RecordHead;
+use crate::layout::address::Grain;
+use crate::layout::oob::Stream;
+use crate::layout::record::RecordHead;
 use crate::shared::Shared;
-use crate::spent::SpentOn;
-use crate::value::{ValuePart, by_page, parts_of, value_of};
 use kvssd_flash::{Cause, SuperblockId};
 use kvssd_types::{IteratedPair, IteratorId, IteratorOptions, Key, KvError, Nanos, OwnedKey, Reply, VALUE_BYTES_MAX};
 use std::collections::{BTreeMap, BTreeSet};

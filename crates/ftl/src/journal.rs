@@ -7,12 +7,22 @@
 //!
 //! A page is a run of changes, each as postcard writes it; the rest of it is [`Change::End`]. Journal and checkpoint
 //! pages are numbered in one row, without gaps since the last checkpoint.
+//!
+//! Below: what else a mount reads: what is staged in the write buffer's memory ([`staging`]), [`clients`] and the numbers of their changes, and
+//! namespaces as they are written down ([`attributes`]). `recovery` writes and reads it. It imports `space` and `layout`.
 
-use crate::address::Grain;
-use crate::attributes::{NamespaceAttributes, SavedKind};
-use crate::batch_sequence::BatchSequence;
-use crate::oob::Stream;
-pub use crate::record::PairPlace;
+pub(crate) mod attributes;
+pub(crate) mod batch_sequence;
+pub(crate) mod clients;
+pub(crate) mod durable;
+pub(crate) mod planted;
+pub(crate) mod staging;
+
+use crate::journal::attributes::{NamespaceAttributes, SavedKind};
+use crate::journal::batch_sequence::BatchSequence;
+use crate::layout::address::Grain;
+use crate::layout::oob::Stream;
+pub use crate::layout::record::PairPlace;
 use kvssd_flash::SuperblockId;
 use kvssd_types::{NamespaceId, OwnedKey};
 use serde::{Deserialize, Serialize};

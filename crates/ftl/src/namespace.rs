@@ -11,15 +11,15 @@
 mod dram_shares;
 
 use self::dram_shares::{Usage, Want, shares};
-use crate::attributes::{NamespaceAttributes, SavedKind};
 use crate::design::{Design, IndexChoice};
 use crate::dram::DramUse;
 use crate::index::{Growth, Index, IndexCounters, Room};
 use crate::io::Io;
 use crate::iterators::Iterators;
-use crate::oob::{Kind, OobFormat};
-use crate::packing::RecordLayout;
-use crate::utilization::Utilization;
+use crate::journal::attributes::{NamespaceAttributes, SavedKind};
+use crate::layout::oob::{Kind, OobFormat};
+use crate::layout::packing::RecordLayout;
+use crate::space::utilization::Utilization;
 use kvssd_types::{KvError, NamespaceId, Nanos, OwnedKey};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -219,8 +219,8 @@ impl Namespaces {
         self.all.iter_mut()
     }
 
-    /// The index of a namespace, for work that is done for it in `io`; none when there is no such namespace any more.
-    pub(crate) fn index<'n>(&'n mut self, io: &mut Io<'_>, id: NamespaceId) -> Option<&'n mut dyn Index> {
+    /// Has `io` work on a namespace from here on, and gives its index; none, and `io` stays where it is, when there is no such namespace any more.
+    pub(crate) fn enter<'n>(&'n mut self, io: &mut Io<'_>, id: NamespaceId) -> Option<&'n mut dyn Index> {
         let namespace = self.get_mut(id)?;
         io.namespace = id;
         Some(namespace.index.as_mut())
@@ -228,13 +228,9 @@ impl Namespaces {
 
     /// The same, of a record that a page says is that namespace's; none when it can have none with such a tag: it was
     /// that of another, which had the number before.
-    pub(crate) fn index_of<'n>(
-        &'n mut self,
-        io: &mut Io<'_>,
-        (id, tag): (NamespaceId, u64),
-    ) -> Option<&'n mut dyn Index> {
+    pub(crate) fn enter_for<'n>(&'n mut self, io: &mut Io<'_>, id: NamespaceId, tag: u64) -> Option<&'n mut dyn Index> {
         let is_possible = self.get(id).is_some_and(|namespace| tag < namespace.tags);
-        if is_possible { self.index(io, id) } else { None }
+        if is_possible { self.enter(io, id) } else { None }
     }
 
     /// The numbers that a new one may get, in order.

@@ -8,23 +8,26 @@
 //!
 //! It reads one page of each superblock, the journal's superblocks, and the sections that the changes touch: not the
 //! pairs.
+//!
+//! [`durability`] has written what it reads. Both import `namespace` and what is below it.
 
+pub(crate) mod durability;
 mod redo;
 mod trust;
 
 use self::redo::Redo;
 use self::trust::stands_at_the_end;
-use crate::batch_sequence::BatchSequence;
-use crate::durability::{Image, image, image_bytes};
 use crate::io::Io;
+use crate::io::media::Media;
+use crate::journal::batch_sequence::BatchSequence;
+use crate::journal::planted::PlantedBug;
+use crate::journal::staging::{self, GatheredPart, Item};
 use crate::journal::{BatchNote, Change, Torn, changes, without_torn_batches};
-use crate::media::Media;
+use crate::layout::oob::{Kind, Oob, Stream};
 use crate::namespace::Namespaces;
-use crate::oob::{Kind, Oob, Stream};
-use crate::planted::PlantedBug;
+use crate::recovery::durability::{Image, image, image_bytes};
 use crate::space::Space;
-use crate::staging::{self, GatheredPart, Item};
-use crate::superblock::{State, Superblock};
+use crate::space::superblock::{State, Superblock};
 use kvssd_flash::{Cause, PageAddress, PowerLoss, SuperblockId};
 use kvssd_types::{BLOCK_BYTES, KvError, Nanos, PlacementHandle, Value};
 use std::collections::BTreeMap;
@@ -155,7 +158,7 @@ fn gather_again(media: &mut Media, parts: &[GatheredPart]) -> Result<(), KvError
         if !fits || !is_there || !has_place {
             return Err(damaged("what the write buffer's memory gathered cannot be of this drive"));
         }
-        gathered.put(*block, *start as usize, &Value::from(&bytes[..]), (handle, Nanos::ZERO));
+        gathered.put(*block, *start as usize, &Value::from(&bytes[..]), handle, Nanos::ZERO);
     }
     Ok(())
 }
@@ -216,7 +219,8 @@ pub(crate) fn last_checkpoint(io: &mut Io<'_>, pages: &Numbered) -> Result<(std:
     for (&start, &(page, _)) in pages.iter().rev().filter(|(_, (_, kind))| *kind == Kind::Checkpoint) {
         let Ok(first) = content(io, page) else { continue };
         let Some(length) = image_bytes(&first) else { continue };
-        let count = (length.saturating_add(crate::durability::CHECKPOINT_HEAD_BYTES as u64)).div_ceil(page_bytes);
+        let count =
+            (length.saturating_add(crate::recovery::durability::CHECKPOINT_HEAD_BYTES as u64)).div_ceil(page_bytes);
         if count > io.media.space.geometry.pages() {
             continue;
         }

@@ -1,11 +1,21 @@
 //! Space: how the flash is divided, and what lives where. The table of superblocks and validity count the same grains: a record
 //! begins and ceases to live here, in both at once.
+//!
+//! Below: where what is written goes ([`log`], [`placement`]), what lives there ([`superblock`], [`validity`], [`utilization`]), and which superblock
+//! is collected next ([`victims`]). State and choices, without I/O. It imports `layout`.
 
-use crate::address::Grain;
-use crate::packing::Packing;
-use crate::superblock::{State, Superblock, Superblocks};
-use crate::validity::Validity;
-use crate::victims::VictimPolicy;
+pub(crate) mod log;
+pub(crate) mod placement;
+pub(crate) mod superblock;
+pub(crate) mod utilization;
+pub mod validity;
+pub(crate) mod victims;
+
+use crate::layout::address::Grain;
+use crate::layout::packing::Packing;
+use crate::space::superblock::{State, Superblock, Superblocks};
+use crate::space::validity::Validity;
+use crate::space::victims::VictimPolicy;
 use kvssd_flash::{Geometry, PageAddress, SuperblockId};
 
 /// A run of a record's grains: the superblock that it lies in, its first grain, and how many there are.

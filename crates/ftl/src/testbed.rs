@@ -2,8 +2,8 @@
 
 use crate::design::Design;
 use crate::io::Io;
+use crate::io::media::Media;
 use crate::journal::{Change, changes};
-use crate::media::Media;
 use kvssd_flash::{ByteBacking, Counters, Flash, Profile};
 use kvssd_types::{KvError, Nanos};
 
@@ -27,7 +27,8 @@ impl Testbed {
                 packing,
                 design.oob_format(&geometry),
                 validity,
-                (profile, design.placement_handles),
+                profile,
+                design.placement_handles,
             ),
         }
     }

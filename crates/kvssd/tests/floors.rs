@@ -178,34 +178,66 @@ const ONE_WAY: [&str; 20] = [
 #[test]
 fn modules_import_one_way() {
     for name in ONE_WAY {
-        let folder = crates().join(name).join("src");
-        let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for file in source_files(&folder).into_iter().filter(|file| !file.ends_with("tests.rs")) {
-            let module = file.strip_prefix(&folder).expect("it lies there").components().next().expect("it has a name");
-            let module = module.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned();
-            let text = read(&file);
-            let code = text.split("#[cfg(test)]").next().unwrap_or_default().lines();
-            let code: Vec<&str> = code.map(|line| line.split("//").next().unwrap_or_default()).collect();
-            let named = code.iter().flat_map(|line| line.split("crate::").skip(1)).flat_map(|rest| {
-                let list = rest.strip_prefix('{').and_then(|list| list.split('}').next()).unwrap_or(rest);
-                let names = list.split(", ").take(if list.len() == rest.len() { 1 } else { usize::MAX });
-                names.map(|name| {
-                    name.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
-                        .next()
-                        .unwrap_or_default()
-                        .to_owned()
-                })
-            });
-            imports.entry(module.clone()).or_default().extend(named.filter(|name| *name != module));
-        }
+        let imports = imports(&crates().join(name).join("src"), "crate::");
         assert!(imports.len() > 3, "{name} has modules");
-        // Who imports nobody that is left is taken away, until nobody is left or a circle.
-        while !imports.is_empty() {
-            let known: BTreeSet<String> = imports.keys().cloned().collect();
-            let before = imports.len();
-            imports.retain(|_, named| named.iter().any(|name| known.contains(name)));
-            assert!(imports.len() < before, "a circle in {name}: {imports:#?}");
-        }
+        assert_one_way(name, imports);
+    }
+}
+
+/// Nor do the files of a folder of the firmware import in a circle, their parent apart.
+#[test]
+fn children_of_a_module_import_one_way() {
+    for folder in entries(&crates().join("ftl/src")).iter().filter(|path| path.is_dir()) {
+        assert_one_way(&name(folder), imports(folder, &format!("crate::{}::", name(folder))));
+    }
+}
+
+/// `lib.rs` shows the modules of the firmware, each above what it imports.
+#[test]
+fn the_firmware_is_drawn_as_it_is() {
+    let text = read(&crates().join("ftl/src/lib.rs"));
+    let picture = text.split("```").nth(1).expect("lib.rs has a picture");
+    let drawn: Vec<&str> = picture.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+    let mut imports = imports(&crates().join("ftl/src"), "crate::");
+    imports.remove("lib");
+    assert_eq!(drawn.iter().copied().collect::<BTreeSet<_>>(), imports.keys().map(String::as_str).collect());
+    for (at, module) in drawn.iter().enumerate() {
+        let above: Vec<_> = drawn[..at].iter().filter(|above| imports[*module].contains(**above)).collect();
+        assert!(above.is_empty(), "{module} imports {above:?}, which are drawn above it");
+    }
+}
+
+/// Which names each module of a folder imports that stand behind `prefix`.
+fn imports(folder: &Path, prefix: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in source_files(folder).into_iter().filter(|file| !file.ends_with("tests.rs")) {
+        let module = file.strip_prefix(folder).expect("it lies there").components().next().expect("it has a name");
+        let module = module.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned();
+        let text = read(&file);
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default().lines();
+        let code: Vec<&str> = code.map(|line| line.split("//").next().unwrap_or_default()).collect();
+        let named = code.iter().flat_map(|line| line.split(prefix).skip(1)).flat_map(|rest| {
+            let list = rest.strip_prefix('{').and_then(|list| list.split('}').next()).unwrap_or(rest);
+            let names = list.split(", ").take(if list.len() == rest.len() { 1 } else { usize::MAX });
+            names.map(|name| {
+                name.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned()
+            })
+        });
+        imports.entry(module.clone()).or_default().extend(named.filter(|name| *name != module));
+    }
+    imports
+}
+
+/// Who imports nobody that is left is taken away, until nobody is left or a circle.
+fn assert_one_way(name: &str, mut imports: BTreeMap<String, BTreeSet<String>>) {
+    while !imports.is_empty() {
+        let known: BTreeSet<String> = imports.keys().cloned().collect();
+        let before = imports.len();
+        imports.retain(|_, named| named.iter().any(|name| known.contains(name)));
+        assert!(imports.len() < before, "a circle in {name}: {imports:#?}");
     }
 }
 

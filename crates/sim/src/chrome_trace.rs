@@ -82,13 +82,13 @@ impl RunTrace {
         });
         writeln!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{about},\"traceEvents\":[")?;
         for (process, name) in (1u64..).zip(PROCESSES) {
-            line(out, &metadata("process_name", (process, 0), &json!({ "name": name })))?;
-            line(out, &metadata("process_sort_index", (process, 0), &json!({ "sort_index": process })))?;
+            line(out, &metadata("process_name", process, 0, &json!({ "name": name })))?;
+            line(out, &metadata("process_sort_index", process, 0, &json!({ "sort_index": process })))?;
         }
         let commands = (0..shown).map(|number| ((1, thread(1, number)), format!("command {number}")));
         for ((process, thread), name) in commands.chain(lanes.iter().map(|&lane| (place(lane), name_of(lane)))) {
-            line(out, &metadata("thread_name", (process, thread), &json!({ "name": name })))?;
-            line(out, &metadata("thread_sort_index", (process, thread), &json!({ "sort_index": thread })))?;
+            line(out, &metadata("thread_name", process, thread, &json!({ "name": name })))?;
+            line(out, &metadata("thread_sort_index", process, thread, &json!({ "sort_index": thread })))?;
         }
         for (command, &lane) in self.record.commands.iter().zip(&command_lanes) {
             for event in self.command(command, thread(1, lane)) {
@@ -215,7 +215,7 @@ fn thread(process: u64, number: u64) -> u64 {
     process * LANES_MAX + number + 1
 }
 
-fn metadata(name: &str, (pid, tid): (u64, u64), args: &Value) -> Value {
+fn metadata(name: &str, pid: u64, tid: u64, args: &Value) -> Value {
     json!({ "name": name, "ph": "M", "pid": pid, "tid": tid, "args": args })
 }
 

@@ -56,47 +56,41 @@ impl Measured {
     /// A retrieve that arrived at `at` and brought so many bytes.
     pub(crate) fn add_retrieve(&mut self, at: Nanos, done: Nanos, bytes: u64) {
         self.retrieves.add(done - at);
-        self.retrieved_bytes += bytes;
-        if let Some(series) = &mut self.series {
-            series.add_command("retrieve", at, done);
-            series.retrieved_bytes += bytes;
-        }
+        self.count("retrieve", at, done, 0, bytes);
     }
 
     /// A store that arrived at `at`, of so many bytes of key and value.
     pub(crate) fn add_store(&mut self, at: Nanos, done: Nanos, bytes: u64) {
         self.stores.add(done - at);
-        self.stored_bytes += bytes;
-        if let Some(series) = &mut self.series {
-            series.add_command("store", at, done);
-            series.stored_bytes += bytes;
-        }
+        self.count("store", at, done, bytes, 0);
     }
 
     /// A batch of so many bytes of keys and values.
     pub(crate) fn add_batch(&mut self, at: Nanos, done: Nanos, bytes: u64) {
-        self.add_other("batch", at, done);
-        self.stored_bytes += bytes;
-        if let Some(series) = &mut self.series {
-            series.stored_bytes += bytes;
-        }
+        self.others.entry("batch").or_default().add(done - at);
+        self.count("batch", at, done, bytes, 0);
     }
 
     /// A command that only some workloads have.
     pub(crate) fn add_other(&mut self, name: &'static str, at: Nanos, done: Nanos) {
         self.others.entry(name).or_default().add(done - at);
-        if let Some(series) = &mut self.series {
-            series.add_command(name, at, done);
-        }
+        self.count(name, at, done, 0, 0);
     }
 
     /// What a host did with several commands, which brought so many bytes.
     pub(crate) fn add_sequence(&mut self, name: &'static str, at: Nanos, done: Nanos, bytes: u64) {
         self.sequences.entry(name).or_default().add(done - at);
-        self.retrieved_bytes += bytes;
+        self.count(name, at, done, 0, bytes);
+    }
+
+    /// What crossed the link, and the command over time.
+    fn count(&mut self, name: &'static str, at: Nanos, done: Nanos, stored_bytes: u64, retrieved_bytes: u64) {
+        self.stored_bytes += stored_bytes;
+        self.retrieved_bytes += retrieved_bytes;
         if let Some(series) = &mut self.series {
             series.add_command(name, at, done);
-            series.retrieved_bytes += bytes;
+            series.stored_bytes += stored_bytes;
+            series.retrieved_bytes += retrieved_bytes;
         }
     }
 

@@ -107,12 +107,7 @@ pub(crate) struct RoundLog {
 
 impl RoundLog {
     /// Of a run that begins at `start`, now, with so many operations a round, above 0, and these latencies.
-    pub(crate) fn new(
-        rounds: Rounds,
-        operations: u64,
-        names: &[&'static str],
-        (start, device): (Nanos, &Device),
-    ) -> Self {
+    pub(crate) fn new(rounds: Rounds, operations: u64, names: &[&'static str], start: Nanos, device: &Device) -> Self {
         let before = Baseline::of(device);
         let (over, parts) = (Vec::new(), VecDeque::new());
         RoundLog { rounds, operations, names: names.to_vec(), start, before, over, parts }

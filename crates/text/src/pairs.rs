@@ -1,5 +1,6 @@
 //! How pairs lie in a file: CSV lines without a header, or JSON lines.
 
+use crate::counted::{Counted, InputBytes};
 use crate::{decode, field};
 use kvssd_types::KEY_BYTES_MAX;
 use serde::{Deserialize, Serialize};
@@ -22,28 +23,26 @@ struct JsonPair {
     value: String,
 }
 
-/// Counts the bytes that go by, and lets no more by than it may.
-struct Counted<R> {
-    inner: R,
-    bytes: Rc<Cell<u64>>,
+/// Lets no more by than it may.
+struct Limited<R> {
+    inner: Counted<R>,
+    bytes: InputBytes,
     bytes_max: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for Limited<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.bytes >= self.bytes_max {
+        if self.bytes.read() >= self.bytes_max.get() {
             return Err(io::Error::other(TOO_LONG));
         }
-        let count = self.inner.read(buffer)?;
-        self.bytes.set(self.bytes.get() + count as u64);
-        Ok(count)
+        self.inner.read(buffer)
     }
 }
 
 /// A key and its value, unless the file is at its end.
 pub type MaybePair = Option<(Vec<u8>, Vec<u8>)>;
 
-type Input = Counted<Box<dyn Read>>;
+type Input = Limited<Box<dyn Read>>;
 type CsvInput = io::Chain<Input, &'static [u8]>;
 
 const TOO_LONG: &str = "it is longer than any pair";
@@ -51,7 +50,7 @@ const TOO_LONG: &str = "it is longer than any pair";
 /// Reads pairs.
 pub struct PairReader {
     lines: Lines,
-    bytes: Rc<Cell<u64>>,
+    bytes: InputBytes,
     /// How far the input may be read for the line that is next.
     bytes_max: Rc<Cell<u64>>,
     value_bytes_max: u64,
@@ -83,15 +82,16 @@ impl PairReader {
     }
 
     fn new(input: Box<dyn Read>, value_bytes_max: u64, lines: impl FnOnce(Input) -> Lines) -> Self {
-        let (bytes, bytes_max) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
-        let input = Counted { inner: input, bytes: Rc::clone(&bytes), bytes_max: Rc::clone(&bytes_max) };
+        let (bytes, bytes_max) = (InputBytes::default(), Rc::new(Cell::new(0)));
+        let inner = Counted::new(input, &bytes);
+        let input = Limited { inner, bytes: bytes.clone(), bytes_max: Rc::clone(&bytes_max) };
         PairReader { lines: lines(input), bytes, bytes_max, value_bytes_max }
     }
 
     /// Bytes that were read so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.bytes.get()
+        self.bytes.read()
     }
 
     /// The next pair, if there is one.
@@ -100,7 +100,7 @@ impl PairReader {
     /// What is wrong, with the number of the line.
     pub fn next_pair(&mut self) -> Result<MaybePair, String> {
         let line_bytes_max = line_bytes_max(self.value_bytes_max);
-        self.bytes_max.set(self.bytes.get() + line_bytes_max + 1);
+        self.bytes_max.set(self.bytes.read() + line_bytes_max + 1);
         let (number, read) = match &mut self.lines {
             Lines::Csv { reader, record } => {
                 let read = next_csv(reader, record);

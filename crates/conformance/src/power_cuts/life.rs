@@ -101,7 +101,8 @@ impl<'a> Drive<'a> {
     pub(crate) fn format(
         design: &'a Design,
         profile: &'a Profile,
-        (pairs, spaces): (Pairs, Spaces),
+        pairs: Pairs,
+        spaces: Spaces,
         media_faults: bool,
         seed: u64,
     ) -> Result<Self, CampaignError> {
@@ -172,7 +173,7 @@ impl<'a> Drive<'a> {
         let cut_at = if in_mount { self.random.below(MOUNT_NS_MAX) } else { u64::MAX };
         let backing = self.powered(Nanos(cut_at));
         let (broken, moment, is_cut) = (backing.broken(), backing.moment(), backing.is_cut());
-        let ended = self.powered_until(backing, (&moment, &is_cut), report);
+        let ended = self.powered_until(backing, &moment, &is_cut, report);
         report.operations_broken += broken.load(Ordering::Relaxed);
         ended
     }
@@ -180,7 +181,8 @@ impl<'a> Drive<'a> {
     fn powered_until(
         &mut self,
         backing: PowerCut<FaultyMedium>,
-        (moment, is_cut): (&AtomicU64, &AtomicBool),
+        moment: &AtomicU64,
+        is_cut: &AtomicBool,
         report: &mut CrashReport,
     ) -> Result<(), End> {
         let (mut engine, mounted) = match self.design.mount(self.profile, Box::new(backing)) {
@@ -201,7 +203,7 @@ impl<'a> Drive<'a> {
         self.verify(&mut engine, &mut clock)?;
         let cut_at = Nanos(moment.load(Ordering::Relaxed).min(clock.0 + self.random.below(WORK_NS_MAX)));
         moment.store(cut_at.0, Ordering::Relaxed);
-        let worked = self.work(&mut engine, &mut clock, (cut_at, is_cut), report);
+        let worked = self.work(&mut engine, &mut clock, cut_at, is_cut, report);
         let gc = engine.gc_counters();
         report.superblocks_collected += gc.superblocks;
         report.victims_beside += gc.victims_beside;
@@ -254,7 +256,8 @@ impl<'a> Drive<'a> {
         &mut self,
         engine: &mut Engine,
         clock: &mut Nanos,
-        (cut_at, is_cut): (Nanos, &AtomicBool),
+        cut_at: Nanos,
+        is_cut: &AtomicBool,
         report: &mut CrashReport,
     ) -> Result<(), End> {
         let mut open_iterators = OpenIterators::default();

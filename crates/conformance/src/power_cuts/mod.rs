@@ -149,7 +149,7 @@ impl Campaign {
         {
             let (mut design, pairs, spaces) = self.subject(seed);
             let profile = spaces.profile(&mut design, semantics)?;
-            let mut drive = Drive::format(&design, &profile, (pairs, spaces), self.media_faults, seed)?;
+            let mut drive = Drive::format(&design, &profile, pairs, spaces, self.media_faults, seed)?;
             for cut in 1..=left.min(CUTS_PER_DRIVE) {
                 if let Err(what) = drive.life(&mut report) {
                     report.losses.push(Loss { seed, cut, what });

@@ -208,17 +208,11 @@ impl Pool {
     /// Takes `length` of free time at or after `at` of the member that is done with it first, around what it has to do
     /// already; gives the end.
     pub fn take(&mut self, at: Nanos, length: Nanos, now: Nanos) -> Nanos {
-        self.take_for(at, length, now, (&mut Recording::default(), Work::Compute))
+        self.take_for(at, length, now, &mut Recording::default(), Work::Compute)
     }
 
     /// As [`Pool::take`], of cores, for this work.
-    pub fn take_for(
-        &mut self,
-        at: Nanos,
-        length: Nanos,
-        now: Nanos,
-        (recording, work): (&mut Recording, Work),
-    ) -> Nanos {
+    pub fn take_for(&mut self, at: Nanos, length: Nanos, now: Nanos, recording: &mut Recording, work: Work) -> Nanos {
         let mut best = (Nanos::MAX, 0);
         for (index, member) in self.members.iter_mut().enumerate() {
             member.advance(now);

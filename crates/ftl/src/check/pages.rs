@@ -1,74 +1,24 @@
 //! The walk: every page once, in order, beside what must lie in it.
 
-use crate::address::Grain;
-use crate::check::ledger::{Ledger, PairSeen};
 use crate::check::origins::name_origin;
+use crate::check::walk::{Living, PairSeen, Walk, look, page_name, place};
 use crate::check::{CheckReport, Harm};
-use crate::index::{Audit, IndexContents};
+use crate::gc::tags;
+use crate::io::media::Media;
 use crate::io::{Io, written};
-use crate::media::Media;
-use crate::namespace::Namespaces;
-use crate::oob::{Kind, Oob, Stream};
-use crate::packing::Packing;
-use crate::superblock::State;
-use crate::tags;
-use crate::utilization::Utilization;
+use crate::layout::address::Grain;
+use crate::layout::oob::{Kind, Oob, Stream};
+use crate::layout::packing::Packing;
+use crate::space::superblock::State;
+use crate::space::utilization::Utilization;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{Blob, PageAddress, SuperblockId};
 use kvssd_types::{Key, NamespaceId, Nanos};
-use std::collections::BTreeMap;
-
-/// Something that lives, and where it must be found.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Living {
-    pub(super) place: Grain,
-    pub(super) kind: Kind,
-    pub(super) namespace: NamespaceId,
-    pub(super) tag: u64,
-    /// Its bytes, where these are known without its head.
-    bytes: u32,
-}
-
-/// What a look at a page found: nothing, or its out-of-band area if it has one, and its data.
-type Look<'m> = Result<Option<(Option<Oob>, RopeRef<'m>)>, String>;
 
 /// The dead pairs of a superblock, sorted; none where the validity lists none.
 type Dead = Option<Vec<Grain>>;
 
-/// A check that goes on.
-pub(super) struct Walk<'a> {
-    pub(super) media: &'a mut Media,
-    pub(super) namespaces: &'a Namespaces,
-    pub(super) report: CheckReport,
-    pub(super) indexes: BTreeMap<NamespaceId, IndexContents>,
-    /// Whether pairs are found, of each namespace.
-    pub(super) audits: BTreeMap<NamespaceId, Box<dyn Audit + 'a>>,
-    /// By place.
-    pub(super) living: Vec<Living>,
-    /// The record that each page goes on with, and whether it can be read; by page.
-    pub(super) continues: Vec<Option<Grain>>,
-    pub(super) ledger: Ledger,
-    /// The pages of the journal.
-    pub(super) numbered: BTreeMap<u64, (PageAddress, Kind)>,
-}
-
-impl<'a> Walk<'a> {
-    pub(super) fn new(media: &'a mut Media, namespaces: &'a Namespaces) -> Self {
-        let (report, ledger) = (CheckReport::default(), Ledger::default());
-        let continues = vec![None; media.space.geometry.pages() as usize];
-        Walk {
-            media,
-            namespaces,
-            report,
-            indexes: BTreeMap::new(),
-            audits: BTreeMap::new(),
-            living: Vec::new(),
-            continues,
-            ledger,
-            numbered: BTreeMap::new(),
-        }
-    }
-
+impl Walk<'_> {
     pub(super) fn all(&mut self) {
         for namespace in self.namespaces.iter() {
             let mut io = Io::new(self.media, Nanos::ZERO, true).of(namespace.id);
@@ -332,7 +282,7 @@ impl<'a> Walk<'a> {
         };
         self.report.pairs += 1;
         self.report.pair_bytes += u64::from(pair.head.key_bytes) + u64::from(pair.head.value_bytes);
-        self.ledger.add((living.namespace, living.place), key, self.media.space.packing.bytes_charged(&pair.head));
+        self.ledger.add(living.namespace, living.place, key, self.media.space.packing.bytes_charged(&pair.head));
         self.ledger.runs.extend(runs.into_iter().map(|(_, first, grains)| (first, grains, living.place)));
     }
 
@@ -347,47 +297,6 @@ impl<'a> Walk<'a> {
         self.journal();
         self.report
     }
-}
-
-impl Living {
-    pub(super) fn name(&self) -> String {
-        match self.kind {
-            Kind::Pair => format!("the pair of slot {}", self.tag),
-            Kind::Section => format!("section {} of the index", self.tag),
-            _ => format!("a page of invalid mappings of superblock {}", self.tag),
-        }
-    }
-}
-
-/// A place, for people.
-pub(super) fn place(media: &Media, place: Grain) -> String {
-    let Packing { grains_per_superblock, grains_per_page, .. } = media.space.packing;
-    let page = place.0 / u64::from(grains_per_page);
-    let grain = media.space.packing.index_in_page(place);
-    format!("superblock {}, page {page}, grain {grain}", place.0 / grains_per_superblock)
-}
-
-/// A page, for people.
-pub(super) fn page_name(media: &Media, page: PageAddress) -> String {
-    format!("superblock {}, page {}", media.space.geometry.superblock_of(page).0, page.0)
-}
-
-/// A page as it is in the write buffer or in flash.
-pub(super) fn look(media: &mut Media, page: PageAddress) -> Look<'_> {
-    let Media { log, flash, .. } = media;
-    let gathered =
-        |stream: &&crate::log::OpenLog| stream.superblock.is_some() && stream.page == page && !stream.data.is_empty();
-    if let Some(stream) = log.iter().find(gathered) {
-        return Ok(Some((Some(stream.oob.clone()), stream.data.as_ref())));
-    }
-    if let Some(view) = log.gathered_page(flash.geometry(), page) {
-        return Ok(Some((log.format.decode(view.oob), view.data)));
-    }
-    if !flash.is_programmed(page) {
-        return Ok(None);
-    }
-    let view = flash.page(page).map_err(|error| error.to_string())?;
-    Ok(Some((log.format.decode(view.oob), view.data)))
 }
 
 /// The head and the key of a pair; a block has its number.

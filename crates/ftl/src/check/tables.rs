@@ -1,12 +1,12 @@
 //! What DRAM says of the whole drive: superblocks, streams, counters, and the journal that the next mount will read.
 
 use crate::check::Harm;
-use crate::check::pages::Walk;
+use crate::check::walk::Walk;
 use crate::io::Io;
-use crate::oob::Stream;
+use crate::layout::oob::Stream;
 use crate::recovery::last_checkpoint;
-use crate::superblock::State;
-use crate::utilization::Utilization;
+use crate::space::superblock::State;
+use crate::space::utilization::Utilization;
 use kvssd_flash::{PageAddress, SuperblockId};
 use kvssd_types::Nanos;
 

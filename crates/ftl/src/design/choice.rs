@@ -1,7 +1,7 @@
 //! An index, and what was chosen of it.
 
-use crate::attributes::SavedKind;
 use crate::index::IndexPlan;
+use crate::journal::attributes::SavedKind;
 
 /// An index, and what was chosen of it.
 #[derive(Clone, Debug)]

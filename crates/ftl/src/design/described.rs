@@ -7,7 +7,7 @@
 
 use crate::design::{Design, DesignError};
 use crate::iterators::{IteratorPlan, PrefetchDegree};
-use crate::packing::RecordLayout;
+use crate::layout::packing::RecordLayout;
 use std::collections::BTreeMap;
 
 /// What a design is called of which this program has no preset.

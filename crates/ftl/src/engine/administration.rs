@@ -8,15 +8,15 @@
 
 use super::Engine;
 use super::growth::grow;
-use crate::address::Grain;
-use crate::attributes::NamespaceAttributes;
 use crate::commands;
 use crate::index::{Growth, OwnRecord, Uncompared};
 use crate::io::{Io, readable};
+use crate::journal::attributes::NamespaceAttributes;
 use crate::journal::{BatchNote, Change};
+use crate::layout::address::Grain;
+use crate::layout::packing::RecordLayout;
 use crate::namespace::{Namespace, NamespaceFate, NamespaceInfo, Namespaces};
-use crate::packing::RecordLayout;
-use crate::utilization::Utilization;
+use crate::space::utilization::Utilization;
 use kvssd_cache::CacheAttributes;
 use kvssd_types::{Key, KvError, NamespaceId, Nanos, OwnedKey};
 
@@ -67,7 +67,7 @@ impl Engine {
         at: Nanos,
         work: impl FnOnce(&mut Engine) -> Result<(Nanos, T), KvError>,
     ) -> (Nanos, Result<T, KvError>) {
-        let worked = self.works().and_then(|()| work(self));
+        let worked = self.check_available().and_then(|()| work(self));
         self.note_failure(&worked);
         match worked {
             Ok((done, given)) => (done, Ok(given)),
@@ -320,7 +320,7 @@ impl Engine {
         io.cpu(io.costs().command_ns);
         io.note(change);
         let done = io.make_durable()?;
-        self.pause(done)?;
+        self.commit_journal(done)?;
         Ok(done)
     }
 }

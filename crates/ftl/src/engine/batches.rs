@@ -15,9 +15,9 @@
 //! own.
 
 use super::Engine;
-use crate::batch::{self, Prepared};
-use crate::batch_sequence::BatchSequence;
+use crate::commands::batch::{self, Prepared};
 use crate::io::Io;
+use crate::journal::batch_sequence::BatchSequence;
 use crate::journal::{BatchNote, Change};
 use kvssd_flash::PowerLoss;
 use kvssd_types::{BatchChange, Command, KvError, NamespaceId, Nanos};
@@ -57,7 +57,7 @@ impl Engine {
             return (at, Err(KvError::InvalidCommand("a batch over several drives, of which one is volatile")));
         }
         let command = Command::Batch { changes };
-        let (done, reply) = self.run((None, Phase::First), NamespaceId::FIRST, &command, at);
+        let (done, reply) = self.run(None, Phase::First, NamespaceId::FIRST, &command, at);
         (done, reply.map(|_| ()))
     }
 
@@ -73,7 +73,7 @@ impl Engine {
         let mut io = Io::new(&mut self.media, at, false);
         let abandoned = batch::abandon(&mut io, &mut self.namespaces, changes, &prepared);
         let (done, settled) = (io.answered().0, io.settle());
-        let abandoned = abandoned.and_then(|()| self.rest(settled));
+        let abandoned = abandoned.and_then(|()| self.end_command(settled));
         self.note_failure(&abandoned);
         (done, abandoned)
     }
@@ -118,7 +118,7 @@ impl Engine {
         let (done, settled, made) = self.make_share(changes, BatchNote::Decided(sequence), at);
         let decided = made.and_then(|()| {
             self.media.durable.decided = sequence;
-            self.rest(settled)
+            self.end_command(settled)
         });
         self.note_failure(&decided);
         (done.max(settled), decided)
@@ -129,14 +129,14 @@ impl Engine {
     /// # Errors
     /// As [`Engine::abandon_batch`].
     pub fn end_batch(&mut self, at: Nanos) -> Result<(), KvError> {
-        self.has_not_failed()?;
+        self.check_failure()?;
         if !matches!(self.share, Some(Share::Finished)) {
             return Err(NO_SHARE);
         }
         self.share = None;
-        let rested = self.rest(at);
-        self.note_failure(&rested);
-        rested
+        let ended = self.end_command(at);
+        self.note_failure(&ended);
+        ended
     }
 
     /// Makes the rest of a share and notes what it counts by; gives when that is answered, when the work is done, and whether it could be.
@@ -147,7 +147,8 @@ impl Engine {
         at: Nanos,
     ) -> (Nanos, Nanos, Result<(), KvError>) {
         let is_none = matches!(note, BatchNote::Decided(_)) && changes.is_empty() && self.share.is_none();
-        let prepared = if is_none { self.works().map(|()| None) } else { self.take_prepared(changes).map(Some) };
+        let prepared =
+            if is_none { self.check_available().map(|()| None) } else { self.take_prepared(changes).map(Some) };
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return (at, at, Err(error)),
@@ -166,7 +167,7 @@ impl Engine {
     }
 
     fn take_prepared(&mut self, changes: &[BatchChange<'_>]) -> Result<Prepared, KvError> {
-        self.has_not_failed()?;
+        self.check_failure()?;
         match self.share.take() {
             Some(Share::Prepared(prepared)) if prepared.is_of(changes) => Ok(prepared),
             other => {
@@ -176,7 +177,7 @@ impl Engine {
         }
     }
 
-    fn has_not_failed(&self) -> Result<(), KvError> {
+    fn check_failure(&self) -> Result<(), KvError> {
         self.failure.clone().map_or(Ok(()), Err)
     }
 }

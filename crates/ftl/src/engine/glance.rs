@@ -12,12 +12,12 @@
 //! [`Backing::look`]: kvssd_flash::Backing::look
 
 use super::Engine;
-use crate::address::Grain;
 use crate::index::Sight;
-use crate::look::{REST_PAGES_MAX, Seen};
-use crate::media::Media;
+use crate::index::look::{REST_PAGES_MAX, Seen};
+use crate::io::media::Media;
+use crate::layout::address::Grain;
+use crate::layout::packing::RecordLayout;
 use crate::namespace::Namespace;
-use crate::packing::RecordLayout;
 use kvssd_flash::rope::RopeRef;
 use kvssd_types::{Command, Key, KvError, NamespaceId, Reply};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -109,7 +109,7 @@ impl Engine {
         self.growth_clock = until;
         self.recording().task(Lane::Growth, begun, until);
         self.recording().work_for(caller);
-        self.pause(self.growth_clock)?;
+        self.commit_journal(self.growth_clock)?;
         self.share_dram();
         Ok(())
     }

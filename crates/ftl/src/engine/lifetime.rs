@@ -1,8 +1,8 @@
-//! How an engine begins, rests between commands, and ends.
+//! How an engine begins, what it does between commands, and how it ends.
 
 use super::Engine;
-use crate::batch_sequence::BatchSequence;
 use crate::io::Io;
+use crate::journal::batch_sequence::BatchSequence;
 use crate::recovery::{self, MountReport};
 use kvssd_types::{Command, KvError, Nanos};
 
@@ -27,7 +27,7 @@ impl Engine {
     /// # Errors
     /// What the flash operations answer.
     pub fn close(mut self) -> Result<(), KvError> {
-        self.works()?;
+        self.check_available()?;
         while self.expire()? {}
         while self.collector.is_busy() {
             self.collect()?;
@@ -53,12 +53,12 @@ impl Engine {
     }
 
     /// Writes journal and checkpoint behind a command or a step of garbage collection that ended at `at`.
-    pub(super) fn pause(&mut self, at: Nanos) -> Result<(), KvError> {
+    pub(super) fn commit_journal(&mut self, at: Nanos) -> Result<(), KvError> {
         if !self.media.durable.is_on() {
             return Ok(());
         }
         let mut io = Io::new(&mut self.media, at, true);
-        io.pause()?;
+        io.commit_journal()?;
         if io.checkpoint_is_due() && !self.collector.is_busy() {
             io.checkpoint(&mut self.namespaces, false)?;
         }
@@ -67,13 +67,13 @@ impl Engine {
 
     /// What comes behind a command whose work ended at `at`: nothing in the middle of a batch over several engines, since a checkpoint could
     /// not be taken back.
-    pub(super) fn rest(&mut self, at: Nanos) -> Result<(), KvError> {
+    pub(super) fn end_command(&mut self, at: Nanos) -> Result<(), KvError> {
         if self.share.is_some() {
             return Ok(());
         }
-        let rested = self.pause(at).and_then(|()| self.bound_held());
+        let committed = self.commit_journal(at).and_then(|()| self.bound_held());
         self.share_dram();
-        rested
+        committed
     }
 
     /// Makes safe what was written while the medium held commits back
@@ -82,9 +82,9 @@ impl Engine {
     /// # Errors
     /// What the medium answers.
     pub fn commit(&mut self) -> Result<(), KvError> {
-        self.works()?;
-        let paused = self.pause(self.collector.clock);
-        self.note_failure(&paused);
-        paused
+        self.check_available()?;
+        let committed = self.commit_journal(self.collector.clock);
+        self.note_failure(&committed);
+        committed
     }
 }

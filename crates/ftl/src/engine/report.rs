@@ -1,14 +1,14 @@
 //! What a drive says of itself.
 
 use super::{Engine, GrowthCounters};
-use crate::batch;
+use crate::commands::batch;
 use crate::dram::DramUse;
 use crate::gc::GcCounters;
 use crate::index::IndexCounters;
+use crate::io::lack::Lack;
+use crate::io::spent::Spent;
 use crate::iterators::IteratorPlan;
-use crate::lack::Lack;
-use crate::spent::Spent;
-use crate::utilization::Utilization;
+use crate::space::utilization::Utilization;
 use kvssd_flash::timing::Recording;
 use kvssd_flash::{Counters, Geometry};
 use kvssd_types::{BatchChange, IteratorId, KvError, NamespaceId, Nanos};

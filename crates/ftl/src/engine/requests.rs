@@ -2,8 +2,8 @@
 
 use super::Engine;
 use super::batches::Phase;
-use crate::clients::Fate;
 use crate::journal::Change;
+use crate::journal::clients::Fate;
 use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId};
 
 impl Engine {
@@ -57,7 +57,7 @@ impl Engine {
     ) -> (Nanos, Result<Reply, KvError>) {
         match self.recognize(request, &command) {
             Some(answer) => (self.take_part(at), answer),
-            None => self.run((Some(request), Phase::All), namespace, &command, at),
+            None => self.run(Some(request), Phase::All, namespace, &command, at),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! How an engine makes room: by garbage collection, by removing deleted namespaces, and by ending iterators.
 
 use super::{Engine, is_change};
-use crate::batch;
+use crate::commands::batch;
 use crate::gc::STEP_SUPERBLOCKS;
 use crate::io::Io;
-use crate::lack::Lack;
-use crate::record::RecordHead;
+use crate::io::lack::Lack;
+use crate::layout::record::RecordHead;
 use crate::space::Space;
 use kvssd_types::{Command, KvError, NamespaceId, Nanos};
 
@@ -17,28 +17,39 @@ const HELD_SHARE: u64 = 64;
 
 /// How often all superblocks are collected before a drive is full. Where pairs are much smaller than sections, moving a few of
 /// them rewrites many sections, and a superblock that is gained costs dozens that are collected. An estimate.
-const IN_VAIN_TURNS: u64 = 8;
+const FUTILE_TURNS: u64 = 8;
+
+/// Collection had nothing to gain. It is not tried again until a record dies, or enough was written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FutileCollection {
+    /// Grains that lived then.
+    live_grains: u64,
+    /// The count of programs from which on it is tried.
+    programs_until: u64,
+}
 
 impl Engine {
-    /// Collects until there is room; gives whether there is. It gives up after [`IN_VAIN_TURNS`] times as many superblocks
+    /// Collects until there is room; gives whether there is. It gives up after [`FUTILE_TURNS`] times as many superblocks
     /// as the drive has: what is moved then takes all that is freed. It tries again when a record has died, or a superblock more was
     /// written.
     pub(super) fn collect_until(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
-        let (live, programs) = (self.media.space.superblocks.live_grains(), self.flash_counters().programs.total());
-        if self.in_vain.is_some_and(|(then, until)| live >= then && programs < until) {
+        let live_grains = self.media.space.superblocks.live_grains();
+        let programs = self.flash_counters().programs.total();
+        if self.futile.is_some_and(|futile| live_grains >= futile.live_grains && programs < futile.programs_until) {
             return Ok(false);
         }
         let most =
-            self.collector.counters.superblocks + IN_VAIN_TURNS * u64::from(self.media.space.geometry.superblocks());
+            self.collector.counters.superblocks + FUTILE_TURNS * u64::from(self.media.space.geometry.superblocks());
         while !has_room(self) {
             self.collector.hasten();
             if self.collector.counters.superblocks >= most || !self.collect()? {
-                let programs = self.flash_counters().programs.total();
-                self.in_vain = Some((live, programs + u64::from(self.media.space.geometry.pages_per_superblock())));
+                let superblock_pages = u64::from(self.media.space.geometry.pages_per_superblock());
+                let programs_until = self.flash_counters().programs.total() + superblock_pages;
+                self.futile = Some(FutileCollection { live_grains, programs_until });
                 return Ok(false);
             }
         }
-        self.in_vain = None;
+        self.futile = None;
         Ok(true)
     }
 
@@ -71,7 +82,7 @@ impl Engine {
             } else if !self.keeps_for_iterators() || !self.expire()? {
                 return Ok(false);
             }
-            self.in_vain = None;
+            self.futile = None;
         }
     }
 

@@ -1,12 +1,12 @@
 //! The pairs that a step of garbage collection moves.
 
-use crate::address::Grain;
 use crate::gc::GcCounters;
 use crate::index::{Fate, Move};
 use crate::io::{Io, readable};
-use crate::log::NewRecord;
+use crate::layout::address::Grain;
+use crate::layout::oob::Stream;
 use crate::namespace::Namespaces;
-use crate::oob::Stream;
+use crate::space::log::NewRecord;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, NamespaceId};
@@ -24,7 +24,8 @@ impl Copies {
     pub(super) fn add(
         &mut self,
         io: &mut Io<'_>,
-        (tag, from): (u64, Grain),
+        tag: u64,
+        from: Grain,
         lives: Option<bool>,
         read: &[PageAddress],
     ) -> Result<(), KvError> {
@@ -55,7 +56,7 @@ impl Copies {
         let ids: Vec<NamespaceId> = namespaces.iter().map(|namespace| namespace.id).collect();
         for id in ids {
             let mut own: Vec<Move> = moves.extract_if(.., |(of, _)| *of == id).map(|(_, pair)| pair).collect();
-            if let Some(index) = namespaces.index(io, id) {
+            if let Some(index) = namespaces.enter(io, id) {
                 index.relocate(io, &mut own)?;
             }
             settle(io, &own, victim, counters)?;

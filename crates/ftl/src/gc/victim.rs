@@ -9,9 +9,9 @@
 use super::{GcCounters, STEP_SUPERBLOCKS};
 use crate::io::{Io, readable};
 use crate::journal::Change;
-use crate::oob::Stream;
+use crate::layout::oob::Stream;
 use crate::space::Space;
-use crate::victims::{MAP_KEPT_WEIGHT, can_be_collected, gives_grains, greedy};
+use crate::space::victims::{MAP_KEPT_WEIGHT, can_be_collected, gives_grains, greedy};
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::KvError;
 

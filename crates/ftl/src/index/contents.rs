@@ -1,6 +1,6 @@
 //! What an index holds, all of it, for a check of the drive.
 
-use crate::address::Grain;
+use crate::layout::address::Grain;
 use kvssd_types::Key;
 
 /// A record of the index's own on flash.

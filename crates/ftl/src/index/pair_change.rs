@@ -1,7 +1,7 @@
 //! A change of one pair, as an index makes it, and makes it again when a mount redoes it.
 
-use crate::address::Grain;
 use crate::journal::PairPlace;
+use crate::layout::address::Grain;
 use kvssd_types::Key;
 
 /// A change of one pair.

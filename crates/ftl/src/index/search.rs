@@ -1,8 +1,8 @@
 //! What a search for a key sees of an index's sections: of those that are in DRAM or, for a command, of all.
 
-use crate::address::Grain;
 use crate::index::sections::{SectionForm, Sections, Ticket};
 use crate::index::{VerifyKey, View};
+use crate::layout::address::Grain;
 use kvssd_flash::Blob;
 use kvssd_flash::rope::RopeRef;
 use kvssd_types::KvError;

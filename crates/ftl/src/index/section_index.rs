@@ -57,13 +57,13 @@
 //!   in between    grow, while growth says so; save, for a checkpoint; entries and contents, for a check
 //! ```
 
-use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::sections::SavedSections;
 use crate::index::{
     Audit, DramTable, Growth, Index, IndexContents, IndexCounters, IndexEntry, PairChange, Position, Search,
     SectionForm, View, audit_tags,
 };
+use crate::layout::address::Grain;
 use kvssd_types::{Key, KvError};
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -1,6 +1,5 @@
 //! An index of sections, from what is particular to it: see [`SectionIndex`].
 
-use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::PairChange;
 use crate::index::lookups::Lookups;
@@ -13,6 +12,7 @@ use crate::index::{
 };
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
+use crate::layout::address::Grain;
 use kvssd_types::{Key, KvError, OwnedKey};
 
 /// The index.
@@ -386,7 +386,7 @@ impl<I: SectionIndex> Index for Sectioned<I> {
             Change::Split { places, bytes, .. } => {
                 let halves = self.index.redo_split(number)?;
                 self.sections.grow(self.index.sections());
-                self.sections.redo_split(number, halves, (places, bytes), position)
+                self.sections.redo_split(number, halves, places, bytes, position)
             }
             _ => Some(()),
         }

@@ -14,11 +14,11 @@ mod redo;
 
 use self::cache::{Cached, SectionCache};
 use self::redo::Redo;
-use crate::address::Grain;
 use crate::dram::DramUse;
+use crate::io::spent::SpentOn;
 use crate::io::{Io, readable};
 use crate::journal::Change;
-use crate::spent::SpentOn;
+use crate::layout::address::Grain;
 use kvssd_flash::{Blob, PageAddress};
 use kvssd_types::KvError;
 use std::collections::BTreeMap;

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   clock   ---o------------------ append, note ---> answer
-//!              '-- look-up -->'''''''''''''''''--- bind --->    the end is kept by [`Behind`](crate::behind::Behind)
+//!              '-- look-up -->'''''''''''''''''--- bind --->    the end is kept by [`Behind`](crate::controller::behind::Behind)
 //! ```
 
 use super::Io;
-use crate::spent::{Spent, SpentOn};
+use crate::io::spent::{Spent, SpentOn};
 use kvssd_types::Nanos;
 
 /// Where a command was when it began to look up the keys of so many stores aside.

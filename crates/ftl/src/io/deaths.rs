@@ -1,7 +1,7 @@
 //! Records come to life and die: what validity, the table of superblocks and memory are told.
 
 use super::Io;
-use crate::address::Grain;
+use crate::layout::address::Grain;
 use kvssd_flash::Blob;
 use kvssd_types::KvError;
 

@@ -1,9 +1,9 @@
-//! The heads of records that are known ([`Heads`](crate::heads::Heads)), by the place that a record has now.
+//! The heads of records that are known ([`Heads`](crate::controller::heads::Heads)), by the place that a record has now.
 
 use super::Io;
-use crate::address::Grain;
-use crate::heads::Record;
-use crate::record::RecordHead;
+use crate::controller::heads::Record;
+use crate::layout::address::Grain;
+use crate::layout::record::RecordHead;
 use kvssd_types::Key;
 
 impl Io<'_> {

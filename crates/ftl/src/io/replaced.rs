@@ -6,10 +6,10 @@
 //! ```
 
 use super::Io;
-use crate::address::Grain;
 use crate::journal::{Change, PairPlace};
-use crate::record::RecordHead;
-use crate::utilization::Utilization;
+use crate::layout::address::Grain;
+use crate::layout::record::RecordHead;
+use crate::space::utilization::Utilization;
 use kvssd_flash::{Cause, PageAddress};
 use kvssd_types::{KEY_BYTES_MAX, KvError};
 

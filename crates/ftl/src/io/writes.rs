@@ -1,17 +1,17 @@
 //! Records are appended to logs; pages and units that are full are programmed.
 
 use super::Io;
-use crate::address::Grain;
+use crate::io::media::Media;
+use crate::io::spent::SpentOn;
 use crate::journal::Change;
-use crate::log::NewRecord;
-use crate::media::Media;
-use crate::oob::{Kind, Stream};
-use crate::placement::LogId;
+use crate::journal::staging::Item;
+use crate::layout::address::Grain;
+use crate::layout::oob::{Kind, Stream};
 use crate::space::Space;
-use crate::spent::SpentOn;
-use crate::staging::Item;
-use crate::validity::Spill;
-use crate::victims::VictimPolicy;
+use crate::space::log::NewRecord;
+use crate::space::placement::LogId;
+use crate::space::validity::Spill;
+use crate::space::victims::VictimPolicy;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Blob, Cause, Emulator, PageAddress};
 use kvssd_types::KvError;
@@ -54,7 +54,7 @@ impl Io<'_> {
         let packing = self.media.space.packing;
         let place = self.media.log.get_mut(log).begin(&packing, kind, (self.namespace, tag), cause);
         let length = bytes.len();
-        let straight = self.stage_begin(log, (kind, tag, place), bytes)?;
+        let straight = self.stage_begin(log, kind, tag, place, bytes)?;
         let copies = self.media.flash.backing().copies();
         let mut done = 0;
         while done < length {
@@ -90,9 +90,8 @@ impl Io<'_> {
     /// The log that takes a record of so many bytes.
     pub(crate) fn choose_log(&self, stream: Stream, bytes: usize) -> LogId {
         let Media { log, space, .. } = &*self.media;
-        log.placement.choose(stream, (self.namespace, self.handle), space.superblocks.free(), |log| {
-            self.media.room_of(log, bytes)
-        })
+        log.placement
+            .choose(stream, self.namespace, self.handle, space.superblocks.free(), |log| self.media.room_of(log, bytes))
     }
 
     /// Writes a page of invalid mappings.

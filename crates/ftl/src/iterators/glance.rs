@@ -8,11 +8,11 @@
 
 use super::prefetch::PrefetchPool;
 use super::{IteratorPlan, Iterators, Live, user_frontier};
-use crate::address::Grain;
 use crate::index::{CursorPlan, Index, RangeIndex};
 use crate::io::Io;
+use crate::io::media::Media;
 use crate::journal::PairPlace;
-use crate::media::Media;
+use crate::layout::address::Grain;
 use kvssd_types::{IteratorId, IteratorOptions, Key, KvError, OwnedKey, Reply, VALUE_BYTES_MAX, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 

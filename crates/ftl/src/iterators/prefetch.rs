@@ -2,8 +2,8 @@
 
 use super::degree::{IteratorPlan, Pace};
 use crate::io::Io;
+use crate::io::value::ValuePart;
 use crate::journal::PairPlace;
-use crate::value::ValuePart;
 use kvssd_flash::{Cause, PageAddress};
 use kvssd_types::{Nanos, OwnedKey};
 use std::collections::{BTreeMap, VecDeque};

@@ -1,17 +1,17 @@
 //! Changes of the journal, made again.
 
-use crate::address::Grain;
-use crate::attributes::read_cache;
-use crate::clients::ClientTable;
-use crate::durability::Image;
 use crate::io::Io;
+use crate::io::media::Media;
+use crate::journal::attributes::read_cache;
+use crate::journal::clients::ClientTable;
 use crate::journal::{BatchNote, Change, PairPlace, TablePlace};
-use crate::media::Media;
+use crate::layout::address::Grain;
 use crate::namespace::{Namespace, NamespaceFate, Namespaces};
 use crate::recovery::damaged;
+use crate::recovery::durability::Image;
 use crate::space::OF_ANOTHER;
-use crate::superblock::{State, Superblock};
-use crate::validity::Spill;
+use crate::space::superblock::{State, Superblock};
+use crate::space::validity::Spill;
 use kvssd_flash::SuperblockId;
 use kvssd_types::{ClientId, KvError, NamespaceId};
 use std::collections::BTreeSet;
@@ -50,10 +50,10 @@ impl Redo<'_, '_> {
         for (position, change) in all.iter().enumerate() {
             self.one(change)?;
             // What the index of one had that is no more may have been erased.
-            if let Some(index) = self.namespaces.index(self.io, self.io.namespace)
-                && !removed.contains(&self.io.namespace)
+            if let Some(namespace) = self.namespaces.get_mut(self.io.namespace)
+                && !removed.contains(&namespace.id)
             {
-                index.redo(self.io, change, position)?;
+                namespace.index.redo(self.io, change, position)?;
             }
         }
         let grains_max = self.io.packing().grains_per_superblock;

@@ -1,12 +1,12 @@
 //! What a mount reads is believed only after it was looked at: bytes from flash may say anything, and nothing that they
 //! say may stop the program.
 
-use crate::durability::Image;
-use crate::log::Log;
-use crate::media::Media;
+use crate::io::media::Media;
+use crate::layout::oob::Stream;
 use crate::namespace::SavedNamespace;
-use crate::oob::Stream;
-use crate::superblock::State;
+use crate::recovery::durability::Image;
+use crate::space::log::Log;
+use crate::space::superblock::State;
 use kvssd_flash::{Flash, Geometry, PageAddress, SuperblockId};
 
 impl Media {

@@ -88,7 +88,7 @@ fn amplification(context: &Context, observer: &mut dyn Observer) -> Result<Findi
     let mut run = |what: &str, drive: &mut dyn Drive, unmeasured_bytes: u64| {
         drive.fill()?;
         let bytes = Bytes { capacity: capacity_bytes, unmeasured: unmeasured_bytes };
-        written_over(drive, (bytes, context.scale), context.seed, what, observer)
+        written_over(drive, bytes, context.scale, context.seed, what, observer)
     };
     let mixed = run("no handles", &mut BlockDrive::new(&blocks, &profile, 1)?, 0)?;
     let apart = run("a handle for each class", &mut BlockDrive::new(&blocks, &profile, HANDLES)?, 0)?;
@@ -126,7 +126,8 @@ struct Bytes {
 /// Has all workers write until they have written the drive several times over; gives how much of it was written to flash for each byte.
 fn written_over(
     drive: &mut dyn Drive,
-    (bytes, scale): (Bytes, f64),
+    bytes: Bytes,
+    scale: f64,
     seed: u64,
     what: &str,
     observer: &mut dyn Observer,

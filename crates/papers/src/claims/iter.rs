@@ -136,7 +136,7 @@ impl Bench<'_> {
         let mut session = self.filled("iter", order, value_bytes, observer)?;
         let mut run = |index_prefetch| {
             let plan = IteratorPlan { index_prefetch, ..IteratorPlan::NONE };
-            let report = ranges(&mut session, (LONG_SCAN, 1), plan, observer)?;
+            let report = ranges(&mut session, LONG_SCAN, 1, plan, observer)?;
             let next = Latencies::from_base64(&report.latency_histograms["next"]).expect("a report has histograms");
             Ok::<_, SimError>((report.latency_ns["next"].clone(), next))
         };

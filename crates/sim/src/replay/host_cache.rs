@@ -74,14 +74,14 @@ impl DriveCache {
     }
 
     pub(super) fn report(&self, info: &CacheInfo) -> CacheReport {
-        let report = report(&self.plan, &self.course, (info.counts, self.before));
+        let report = report(&self.plan, &self.course, info.counts, self.before);
         let (budget_bytes_end, held_bytes) = (info.budget_bytes, info.held_bytes);
         CacheReport { kept_by: Some("drive"), budget_bytes_end, held_bytes, ..report }
     }
 }
 
 /// What both kinds say.
-fn report(plan: &CachePlan, course: &Course, (counts, before): (Counts, Counts)) -> CacheReport {
+fn report(plan: &CachePlan, course: &Course, counts: Counts, before: Counts) -> CacheReport {
     CacheReport {
         kept_by: None,
         eviction: plan.eviction.name(),
@@ -171,7 +171,7 @@ impl HostCache {
     }
 
     pub(super) fn report(&self) -> CacheReport {
-        let report = report(&self.plan, &self.course, (self.cache.counts(), self.before));
+        let report = report(&self.plan, &self.course, self.cache.counts(), self.before);
         let (budget_bytes_end, held_bytes) = (self.cache.budget_bytes(), self.cache.held_bytes());
         CacheReport { budget_bytes_end, held_bytes, ..report }
     }

@@ -178,7 +178,8 @@ impl ReplaySetup {
         let mut player = Player::new(
             &self.design,
             &self.profile,
-            (self.cache.as_ref(), self.is_drives_cache),
+            self.cache.as_ref(),
+            self.is_drives_cache,
             self.value_bytes_max,
             self.seed,
         )?;

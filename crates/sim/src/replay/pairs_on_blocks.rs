@@ -62,7 +62,9 @@ impl PairsOnBlocks {
 
     fn store(
         &mut self,
-        (key, value, condition): (Key<'_>, &Value, StoreCondition),
+        key: Key<'_>,
+        value: &Value,
+        condition: StoreCondition,
         stream: Option<u64>,
         at: Nanos,
     ) -> Completion {
@@ -197,7 +199,7 @@ fn part_of(runs: &[BlockRun], blocks: Range<u64>) -> Vec<BlockRun> {
 impl PairDrive for PairsOnBlocks {
     fn submit(&mut self, command: Command<'_>, stream: Option<u64>, at: Nanos) -> Completion {
         match command {
-            Command::Store { key, value, condition } => self.store((key, &value, condition), stream, at),
+            Command::Store { key, value, condition } => self.store(key, &value, condition, stream, at),
             Command::Retrieve { key, offset_bytes, length_bytes } => {
                 let first = u64::from(offset_bytes);
                 self.retrieve(key, first..first + u64::from(length_bytes), at)

@@ -76,7 +76,8 @@ struct Subject<'a> {
 
 /// A new drive, with a cache of its own if it is to keep one.
 fn drive(
-    (design, profile): (&Design, &Profile),
+    design: &Design,
+    profile: &Profile,
     cache: Option<&CachePlan>,
     value_bytes_max: Option<u32>,
 ) -> Result<Box<dyn PairDrive>, SimError> {
@@ -99,11 +100,12 @@ impl Player {
     pub(super) fn new(
         design: &Design,
         profile: &Profile,
-        (cache, is_drives): (Option<&CachePlan>, bool),
+        cache: Option<&CachePlan>,
+        is_drives: bool,
         value_bytes_max: Option<u32>,
         seed: u64,
     ) -> Result<Self, SimError> {
-        let drive = drive((design, profile), cache.filter(|_| is_drives), value_bytes_max)?;
+        let drive = drive(design, profile, cache.filter(|_| is_drives), value_bytes_max)?;
         Ok(Player {
             value_bytes_max: drive.value_bytes_max(),
             drive,

@@ -215,7 +215,7 @@ fn a_drive_that_forgets_is_found_out() {
     use crate::trace::{Action, Request, Requests};
     use kvssd_types::Nanos;
     let setup = setup(&ORIGINAL, Pace::Closed);
-    let mut player = Player::new(&setup.design, &setup.profile, (None, false), None, 1).unwrap();
+    let mut player = Player::new(&setup.design, &setup.profile, None, false, None, 1).unwrap();
     let mut requests = Requests::new();
     requests.push(b"k", 1, Request::new(Action::Set, 10));
     requests.push(b"k", 1, Request::new(Action::Get, 0));

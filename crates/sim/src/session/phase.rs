@@ -88,7 +88,7 @@ impl Session {
         observer: &mut dyn Observer,
         next: impl FnMut(&mut Random) -> Operation,
     ) -> Result<Measured, SimError> {
-        self.phase_of(Sequences::Shared, limit, Watch::default(), (name, observer), next)
+        self.phase_of(Sequences::Shared, limit, Watch::default(), name, observer, next)
     }
 
     /// As [`Session::phase`], of these sequences, and watched so.
@@ -97,7 +97,8 @@ impl Session {
         sequences: Sequences,
         limit: Limit,
         watch: Watch<'_>,
-        (name, observer): (&str, &mut dyn Observer),
+        name: &str,
+        observer: &mut dyn Observer,
         mut next: impl FnMut(&mut Random) -> Operation,
     ) -> Result<Measured, SimError> {
         let start = self.clock;
@@ -207,7 +208,7 @@ impl Session {
             }
             Operation::Delete { record } => self.delete(record, at, measured)?,
             Operation::Scan { record, length } => {
-                let done = self.begin_scan((record, length), thread, at, hosts)?;
+                let done = self.begin_scan(record, length, thread, at, hosts)?;
                 measured.end = measured.end.max(done);
                 return Ok(());
             }

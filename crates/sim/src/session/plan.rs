@@ -76,7 +76,7 @@ impl Session {
             _ => &["retrieve", "store"],
         };
         let mut log = (plan.rounds != Rounds::ONE)
-            .then(|| RoundLog::new(plan.rounds, operations, names, (self.clock, &self.device)));
+            .then(|| RoundLog::new(plan.rounds, operations, names, self.clock, &self.device));
         let series = plan.series.map(|length| Box::new(Series::new(self.clock, length, names, &self.device)));
         if let Some(TraceWindow { from, until }) = plan.trace {
             // What works behind the commands may be a little behind the beginning of the run, and belongs to it.
@@ -87,7 +87,7 @@ impl Session {
         let (limit, watch) = (Limit::Operations(operations), Watch { rounds: log.as_mut(), series });
         self.batches = Batches::of(plan.batch_pairs, self.setup.threads);
         let mut measured =
-            self.phase_of(sequences, limit, watch, (core.name(), observer), |random| workload.next(random))?;
+            self.phase_of(sequences, limit, watch, core.name(), observer, |random| workload.next(random))?;
         self.batches = Batches::default();
         let series = match measured.series.take() {
             Some(series) => Some(series.finish(self.clock, &self.device)?),

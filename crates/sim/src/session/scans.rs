@@ -19,7 +19,8 @@ pub(super) struct Scan {
 impl Session {
     pub(super) fn begin_scan(
         &mut self,
-        (record, length): (u64, u32),
+        record: u64,
+        length: u32,
         thread: u32,
         at: Nanos,
         hosts: &mut Hosts,

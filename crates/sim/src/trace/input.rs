@@ -1,38 +1,14 @@
 //! Where traces come from: readers of plain, gzip and zstd bytes, and how far the file was read.
 
-use std::cell::Cell;
+pub use kvssd_text::InputBytes;
+
+use kvssd_text::Counted;
 use std::io::{self, BufRead, BufReader, Read};
-use std::rc::Rc;
 
 /// What compressed files begin with (RFC 1952, RFC 8878; the second of zstd is a frame that is skipped, which may come first).
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const ZSTD_SKIPPED: (u8, &[u8]) = (0x50, &[0x2a, 0x4d, 0x18]);
-
-/// How many bytes of a file were read so far, as it lies on the disk.
-#[derive(Clone, Debug, Default)]
-pub struct InputBytes(Rc<Cell<u64>>);
-
-impl InputBytes {
-    /// The number of bytes.
-    #[must_use]
-    pub fn read(&self) -> u64 {
-        self.0.get()
-    }
-}
-
-struct Counted<R> {
-    inner: R,
-    bytes: InputBytes,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.bytes.0.set(self.bytes.0.get() + count as u64);
-        Ok(count)
-    }
-}
 
 /// The bytes of a trace, decompressed if they begin as gzip or zstd do, whatever the file is called. What is read of `input` is added to `bytes`.
 /// Several compressed pieces one after the other are one.
@@ -40,7 +16,7 @@ impl<R: Read> Read for Counted<R> {
 /// # Errors
 /// When `input` cannot be read.
 pub fn decoded(input: impl Read + 'static, bytes: &InputBytes) -> io::Result<Box<dyn Read>> {
-    let mut input = BufReader::with_capacity(1 << 17, Counted { inner: input, bytes: bytes.clone() });
+    let mut input = BufReader::with_capacity(1 << 17, Counted::new(input, bytes));
     let magic = input.fill_buf()?;
     let is_skipped = magic.first().is_some_and(|first| first & 0xf0 == ZSTD_SKIPPED.0)
         && magic.get(1..).is_some_and(|rest| rest.starts_with(ZSTD_SKIPPED.1));

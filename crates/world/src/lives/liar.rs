@@ -43,8 +43,8 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let mut acts = Acts::new(random.bits() >> 24, false);
     let mut history = History::default();
     let lived = caught(|| {
-        let before = live(&mut program, &mut acts, &mut random, (LIVES[0], report))?;
-        let now = live(&mut program, &mut acts, &mut random, (LIVES[1], report))?;
+        let before = live(&mut program, &mut acts, &mut random, LIVES[0], report)?;
+        let now = live(&mut program, &mut acts, &mut random, LIVES[1], report)?;
         let places = Places::of(&program, &now)?;
         for _ in 0..TRIALS {
             let lie = places.lie(&before, &now, &mut random);
@@ -65,7 +65,8 @@ fn live(
     program: &mut Program<'_>,
     acts: &mut Acts,
     random: &mut Random,
-    (lives, report): (u64, &mut Report),
+    lives: u64,
+    report: &mut Report,
 ) -> Result<Vec<u8>, String> {
     for _ in 0..lives {
         program.begin_process();

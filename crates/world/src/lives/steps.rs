@@ -51,7 +51,7 @@ impl Program<'_> {
             Act::StoreIf(space, number, content, condition) => {
                 let Some(namespace) = of(space) else { return Ok(None) };
                 let stored = namespace.store_if(&key(*number), &content.value(), *condition);
-                self.stored_if((*space, *number, *content), *condition, stored)?;
+                self.stored_if(*space, *number, *content, *condition, stored)?;
             }
             Act::Delete(space, number) => {
                 let Some(namespace) = of(space) else { return Ok(None) };
@@ -101,7 +101,9 @@ impl Program<'_> {
 
     fn stored_if(
         &mut self,
-        (space, number, content): (usize, usize, Content),
+        space: usize,
+        number: usize,
+        content: Content,
         condition: StoreCondition,
         stored: Result<(), Error>,
     ) -> Result<(), End> {

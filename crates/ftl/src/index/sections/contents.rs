@@ -1,9 +1,9 @@
 //! Sections, read from end to end without a change: none comes into the cache or leaves it.
 
-use crate::address::Grain;
 use crate::index::sections::{SectionForm, Sections, Ticket};
 use crate::index::{IndexContents, IndexFault, OwnRecord};
 use crate::io::Io;
+use crate::layout::address::Grain;
 use kvssd_flash::Blob;
 
 impl<F: SectionForm> Sections<F> {

@@ -1,8 +1,8 @@
 //! What a section looks like in bytes, and how it is edited.
 
 use super::cache::Cached;
-use crate::address::Grain;
 use crate::io::Io;
+use crate::layout::address::Grain;
 use kvssd_flash::Blob;
 use std::ops::Deref;
 

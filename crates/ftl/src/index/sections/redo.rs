@@ -3,9 +3,9 @@
 //! A section on flash holds all that was done to it before it was written. So a change is made again only to those of
 //! its sections that were not written behind it.
 
-use crate::address::Grain;
 use crate::index::sections::{DirectoryEntry, SectionForm, Sections, Ticket};
 use crate::io::Io;
+use crate::layout::address::Grain;
 use kvssd_flash::Blob;
 use kvssd_types::KvError;
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,8 @@ impl<F: SectionForm> Sections<F> {
         &mut self,
         number: u64,
         halves: [u64; 2],
-        (places, bytes): ([Grain; 2], u32),
+        places: [Grain; 2],
+        bytes: u32,
         position: usize,
     ) -> Option<()> {
         for (half, place) in halves.into_iter().zip(places) {

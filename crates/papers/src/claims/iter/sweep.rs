@@ -112,7 +112,8 @@ impl<'b> Bench<'b> {
 /// Goes along ranges on a drive that was filled.
 pub(super) fn ranges(
     session: &mut DbBenchSession,
-    (scan_length, threads): (u32, u32),
+    scan_length: u32,
+    threads: u32,
     plan: IteratorPlan,
     observer: &mut dyn Observer,
 ) -> Result<RunReport, SimError> {
@@ -130,7 +131,7 @@ pub(super) fn cell(
     plan: IteratorPlan,
     observer: &mut dyn Observer,
 ) -> Result<SweepCell, SimError> {
-    let report = ranges(session, (scan_length, threads), plan, observer)?;
+    let report = ranges(session, scan_length, threads, plan, observer)?;
     let (read, interval) = session.device().engine().iterator_times();
     Ok(SweepCell {
         order: order.name().to_owned(),

@@ -108,10 +108,10 @@ impl Rates {
         let mut seen = SeenRows::default();
         for (rate, records_per_lock) in cached.iter_mut().zip(RECORDS_PER_LOCK) {
             seen = SeenRows::default();
-            *rate = with_cache(bench, benchmark, (u64::MAX, records_per_lock), &mut seen)?.0;
+            *rate = with_cache(bench, benchmark, u64::MAX, records_per_lock, &mut seen)?.0;
         }
         let cache_bytes = cache_bytes_for(bench, benchmark, &seen)?;
-        let less_cached = with_cache(bench, benchmark, (cache_bytes, 1), &mut SeenRows::default())?;
+        let less_cached = with_cache(bench, benchmark, cache_bytes, 1, &mut SeenRows::default())?;
         let paged =
             [with_pages(bench, benchmark, LockedUnit::Record)?, with_pages(bench, benchmark, LockedUnit::Page)?];
         Ok(Rates { benchmark, cached, less_cached, paged })
@@ -134,12 +134,13 @@ fn cache_bytes_for(bench: &Bench<'_>, benchmark: Benchmark, seen: &SeenRows) -> 
 fn with_cache(
     bench: &mut Bench<'_>,
     benchmark: Benchmark,
-    (cache_bytes, records_per_lock): (u64, u64),
+    cache_bytes: u64,
+    records_per_lock: u64,
     seen: &mut SeenRows,
 ) -> Result<(f64, f64), SimError> {
     let mut workload = benchmark.workload(bench)?;
     let inserts = |table: &Table| benchmark.inserts(table);
-    let mut side = cached(bench, &*workload, inserts, (cache_bytes, records_per_lock))?;
+    let mut side = cached(bench, &*workload, inserts, cache_bytes, records_per_lock)?;
     let look = |engine: &CachedDrive| engine.counters().cache;
     let (report, [before, after]) = side.run(bench, &mut *workload, benchmark.transactions(), seen, look)?;
     let (hits, misses) = (after.hits - before.hits, after.misses - before.misses);
@@ -158,7 +159,7 @@ fn with_pages(bench: &mut Bench<'_>, benchmark: Benchmark, locked_unit: LockedUn
     let bytes: u64 = workload.tables().iter().map(rows).sum();
     // Twice what they take, for what pages have beside values, and for pages that are not full.
     let pool_pages = (2 * bytes / u64::from(PAGE_BYTES)) as usize;
-    let mut side = paged(bench, &*workload, (pool_pages, locked_unit))?;
+    let mut side = paged(bench, &*workload, pool_pages, locked_unit)?;
     let (report, _) = side.run(bench, &mut *workload, benchmark.transactions(), &mut (), |_| ())?;
     let setting = ("locked_unit", format!("{locked_unit:?}").to_lowercase());
     Ok(bench.keep_transactions("kaml.7", setting, VALUE_BYTES, &report))

@@ -30,7 +30,8 @@ pub(super) fn cached(
     bench: &mut Bench<'_>,
     workload: &dyn Workload,
     inserts: impl Fn(&Table) -> u64,
-    (cache_bytes, records_per_lock): (u64, u64),
+    cache_bytes: u64,
+    records_per_lock: u64,
 ) -> Result<Side<CachedDrive>, SimError> {
     let tables = workload.tables();
     let slots = tables.iter().map(|table| ((table.rows + inserts(table)) as f64 / LOAD_FACTOR) as u64);
@@ -52,7 +53,8 @@ pub(super) fn cached(
 pub(super) fn paged(
     bench: &mut Bench<'_>,
     workload: &dyn Workload,
-    (pool_pages, locked_unit): (usize, LockedUnit),
+    pool_pages: usize,
+    locked_unit: LockedUnit,
 ) -> Result<Side<PageEngine>, SimError> {
     let (device, start) = bench.block_drive(&bench.protected())?;
     let log_bytes = ((LOG_BYTES * bench.tables_scale()) as u64).max(LOG_BYTES_MIN) >> 12 << 12;

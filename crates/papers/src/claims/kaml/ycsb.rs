@@ -29,12 +29,12 @@ pub(super) fn workloads(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
         let workload = || YcsbTransactions::new(core, records, VALUE_BYTES, all);
         let setting = || ("memory_bytes", memory_bytes.to_string());
         let mut on_keys = workload()?;
-        let mut side = cached(bench, &on_keys, |_| all / 10, (memory_bytes, 1))?;
+        let mut side = cached(bench, &on_keys, |_| all / 10, memory_bytes, 1)?;
         let (report, _) = side.run(bench, &mut on_keys, TRANSACTIONS, &mut (), |_| ())?;
         let keys = bench.keep_transactions("kaml.9", setting(), VALUE_BYTES, &report);
         let mut on_pages = workload()?;
         let pool_pages = (memory_bytes / u64::from(PAGE_BYTES)) as usize;
-        let mut side = paged(bench, &on_pages, (pool_pages, LockedUnit::Record))?;
+        let mut side = paged(bench, &on_pages, pool_pages, LockedUnit::Record)?;
         let (report, _) = side.run(bench, &mut on_pages, TRANSACTIONS, &mut (), |_| ())?;
         ratios.push(keys / bench.keep_transactions("kaml.9", setting(), VALUE_BYTES, &report));
     }

@@ -1,0 +1,49 @@
+//! How much a drive may hold, and when commands wait.
+
+use crate::io::lack::Lack;
+use crate::io::media::Media;
+use crate::namespace::Namespace;
+
+/// The limits that the engine was built with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Commands wait until more superblocks are free, beside those that garbage collection keeps for itself.
+    pub(crate) high: usize,
+    /// The same for look-ups, which write nothing but the few sections that they may evict, and what the journal says of it.
+    pub(crate) high_of_lookups: usize,
+    /// Grains that may live while no superblock is retired.
+    pub(crate) capacity_grains: u64,
+    pub(crate) value_bytes_max: u64,
+    pub(crate) dram_bytes: u64,
+    /// Bytes of flash that the other namespaces take, beside that of the command.
+    pub(crate) taken_bytes: u64,
+}
+
+impl Limits {
+    /// Whether the records of a namespace may take `bytes` more.
+    pub(crate) fn have_room(&self, media: &Media, namespace: &Namespace, bytes: u64) -> bool {
+        self.lack(media, namespace, bytes).is_none()
+    }
+
+    /// Why the records of a namespace may not take `bytes` more; none when they may.
+    pub(crate) fn lack(&self, media: &Media, namespace: &Namespace, bytes: u64) -> Option<Lack> {
+        if namespace.has_quota_for(bytes) {
+            self.lack_of_flash(media, namespace, bytes)
+        } else {
+            Some(Lack::InNamespace(namespace.id))
+        }
+    }
+
+    /// The same, whatever the quota.
+    pub(crate) fn lack_of_flash(&self, media: &Media, namespace: &Namespace, bytes: u64) -> Option<Lack> {
+        let capacity_bytes = self.capacity_grains(media) * u64::from(media.space.packing.grain_bytes);
+        let taken_bytes = self.taken_bytes + namespace.taken_bytes() + bytes;
+        (taken_bytes > capacity_bytes).then(|| Lack::OnDrive { bytes: taken_bytes - capacity_bytes })
+    }
+
+    /// Grains that may live.
+    pub(crate) fn capacity_grains(&self, media: &Media) -> u64 {
+        let retired = media.space.superblocks.retired() * media.space.packing.grains_per_superblock;
+        self.capacity_grains.saturating_sub(retired)
+    }
+}
