@@ -26,6 +26,11 @@ impl Position {
         self.0.set(Place { seed: Some(seed), ..self.0.get() });
     }
 
+    /// Commands so far.
+    pub(crate) fn steps(&self) -> u64 {
+        self.0.get().step
+    }
+
     /// A command is about to be executed.
     pub(crate) fn step(&self, command: &Command<'_>) {
         let place = self.0.get();

@@ -212,8 +212,8 @@ impl Drive {
         (&mut self.caches, Whole { large: self.large.as_mut(), records: &mut self.clocked })
     }
 
-    /// The answer to a retrieve or an exist, where it can be given without changing anything: several threads may look at a time, and no
-    /// virtual time passes. Else, and of every other command, none: [`Drive::execute_in`] gives it.
+    /// The answer to a retrieve, an exist or a command on an iterator, where it can be given without changing anything but iterators: several
+    /// threads may look at a time, and no virtual time passes. Else, and of every other command, none: [`Drive::execute_in`] gives it.
     #[must_use]
     pub fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
         self.caches.glance(namespace, command, || match &self.large {

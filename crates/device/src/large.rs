@@ -117,7 +117,7 @@ impl LargeValues {
             Command::Retrieve { key, offset_bytes, length_bytes } => {
                 self.retrieve(&mut records, namespace, key, (offset_bytes, length_bytes))
             }
-            // Values of pairs have to be put together, and are kept for them.
+            // Values of pairs have to be put together, and segments are kept while an iterator may show them.
             Command::CreateIterator { .. }
             | Command::Seek { .. }
             | Command::Next { .. }

@@ -37,7 +37,7 @@ use std::sync::Arc;
 const CHOSEN_ROOM: u32 = 64;
 
 /// All iterators of a drive.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Iterators {
     plan: IteratorPlan,
     live: Shared<BTreeMap<IteratorId, Arc<Live>>>,
@@ -45,6 +45,15 @@ pub(crate) struct Iterators {
     expired: BTreeSet<IteratorId>,
     pool: PrefetchPool,
     habit: Habit,
+}
+
+/// Of a snapshot each stands where it stood, and goes on by itself.
+impl Clone for Iterators {
+    fn clone(&self) -> Self {
+        let Iterators { plan, live, expired, pool, habit } = self;
+        let live = live.look().iter().map(|(&id, live)| (id, Arc::new(Live::clone(live)))).collect();
+        Iterators { plan: *plan, live: Shared::new(live), expired: expired.clone(), pool: pool.clone(), habit: *habit }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -176,8 +185,9 @@ impl Iterators {
         live.ends_seek(&mut self.habit, false);
         live.has_sought = true;
         let begin = live.range.begin(key.map(|key| key.bytes()));
+        // Where the cursor cannot be sent, it is lost, and stands nowhere else.
+        live.spot.sought(begin.clone());
         ranges.seek(io, id, begin.as_deref())?;
-        live.spot.sought(begin);
         let goes_on = !self.plan.prefetch_degree.heeds_habit() || self.habit.is_to_go_on();
         self.give(io, index, id, pairs_max, goes_on)
     }

@@ -8,6 +8,11 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub struct Shared<T>(RwLock<T>);
 
 impl<T> Shared<T> {
+    /// A value that nobody has.
+    pub const fn new(value: T) -> Self {
+        Shared(RwLock::new(value))
+    }
+
     /// The value, to find something in it.
     pub fn look(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
@@ -26,6 +31,6 @@ impl<T> Shared<T> {
 
 impl<T: Clone> Clone for Shared<T> {
     fn clone(&self) -> Self {
-        Shared(RwLock::new(self.look().clone()))
+        Shared::new(self.look().clone())
     }
 }

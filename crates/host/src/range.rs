@@ -11,8 +11,8 @@ use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Reply};
 use std::iter::FusedIterator;
 use std::vec;
 
-/// Pairs of the first page, and of any: a page has twice those of the one before. Other threads wait while one is read, and what is read for
-/// nobody is lost; but whoever has read many goes on as a rule.
+/// Pairs of the first page, and of any: a page has twice those of the one before. What is read for nobody is lost; but whoever has read many
+/// goes on as a rule.
 const PAGE_PAIRS: u32 = 16;
 const PAGE_PAIRS_MAX: u32 = 64;
 

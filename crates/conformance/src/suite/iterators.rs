@@ -150,22 +150,24 @@ pub(super) fn a_snapshot_has_the_iterators_of_the_drive(trial: &Trial) {
     if !trial.is_ordered() {
         return;
     }
-    let mut drive = tiny(trial, "5");
-    let mut random = trial.random(8);
-    drive.life(&mut random, 3000);
-    let mut watched: Vec<_> = (0..3).map(|_| Watched::create(&mut drive, &mut random).unwrap()).collect();
-    drive.life(&mut random, 100);
-    assert!(watched.iter_mut().all(|iterator| iterator.step(&mut drive, &mut random).is_some()));
-    let copy = drive.snapshot();
-    let go_on = |mut drive: Drive| {
-        let mut random = trial.random(9);
-        let seen = watch_these(watched.clone(), &mut drive, &mut random, 300);
-        drive.verify_all();
-        (seen, drive.clock, drive.engine.flash_counters().clone(), drive.engine.dram())
-    };
-    let first = go_on(drive.snapshot());
-    assert_eq!(go_on(copy), first);
-    assert_eq!(go_on(drive), first);
+    for degree in ["0", "5"] {
+        let mut drive = tiny(trial, degree);
+        let mut random = trial.random(8);
+        drive.life(&mut random, 3000);
+        let mut watched: Vec<_> = (0..3).map(|_| Watched::create(&mut drive, &mut random).unwrap()).collect();
+        drive.life(&mut random, 100);
+        assert!(watched.iter_mut().all(|iterator| iterator.step(&mut drive, &mut random).is_some()));
+        let copy = drive.snapshot();
+        let go_on = |mut drive: Drive| {
+            let mut random = trial.random(9);
+            let seen = watch_these(watched.clone(), &mut drive, &mut random, 300);
+            drive.verify_all();
+            (seen, drive.clock, drive.engine.flash_counters().clone(), drive.engine.dram())
+        };
+        let first = go_on(drive.snapshot());
+        assert_eq!(go_on(copy), first);
+        assert_eq!(go_on(drive), first);
+    }
 }
 
 pub(super) fn the_same_pairs_come_however_many_are_read_ahead(trial: &Trial) {
@@ -173,7 +175,7 @@ pub(super) fn the_same_pairs_come_however_many_are_read_ahead(trial: &Trial) {
         return;
     }
     let run = |degree: &str| {
-        let mut drive = tiny(trial, degree);
+        let mut drive = tiny(trial, degree).timed();
         drive.life(&mut trial.random(2), 3000);
         let options = IteratorOptions::default();
         let Ok(Reply::IteratorCreated(iterator)) = drive.run(Command::CreateIterator { options }) else { panic!() };

@@ -5,7 +5,8 @@ use kvssd_designs::PLUS;
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_ftl::NamespaceAttributes;
 use kvssd_types::{
-    Command, IteratorId, IteratorOptions, Key, KvError, NamespaceId, Nanos, Random, Reply, StoreCondition,
+    Command, IteratedPair, IteratorId, IteratorOptions, Key, KvError, NamespaceId, Nanos, Random, Reply,
+    StoreCondition, Value,
 };
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -101,55 +102,81 @@ fn pairs_at_hand_are_those_that_a_command_reads_whatever_was_changed_and_moved_s
     }
 }
 
-/// How an iterator is asked: beside others, where that can be, or alone, or in the drive's time.
-fn ask(
-    drive: &mut Drive,
+/// A drive that is asked beside others, where that can be, or alone, or in its own time.
+struct Asked {
+    drive: Drive,
     namespace: NamespaceId,
-    command: &Command<'_>,
-    random: &mut Random,
-) -> Result<Reply, KvError> {
-    let glance = if random.below(4) > 0 { drive.glance(namespace, command) } else { None };
-    glance.unwrap_or_else(|| match random.below(3) {
-        0 => drive.submit_in(namespace, command.clone(), Nanos::ZERO).reply,
-        _ => drive.execute_in(namespace, command.clone()),
-    })
+    random: Random,
+    /// Commands that were answered beside others, by name.
+    glanced: BTreeMap<&'static str, u64>,
 }
 
-/// An iterator under way, and what it has yet to give.
+impl Asked {
+    fn ask(&mut self, command: &Command<'_>) -> Result<Reply, KvError> {
+        let glance = if self.random.below(4) > 0 { self.drive.glance(self.namespace, command) } else { None };
+        if glance.is_some() {
+            *self.glanced.entry(command.name()).or_default() += 1;
+        }
+        glance.unwrap_or_else(|| match self.random.below(3) {
+            0 => self.drive.submit_in(self.namespace, command.clone(), Nanos::ZERO).reply,
+            _ => self.drive.execute_in(self.namespace, command.clone()),
+        })
+    }
+}
+
+/// An iterator under way, and all that it shows.
 struct UnderWay {
     iterator: IteratorId,
     shown: Vec<(Vec<u8>, Vec<u8>)>,
+    descending: bool,
+    keys_only: bool,
     /// Where it stands in that; none before it was sent anywhere.
     at: Option<usize>,
 }
 
 impl UnderWay {
-    fn begin(drive: &mut Drive, namespace: NamespaceId, model: &Pairs, random: &mut Random) -> Self {
+    fn begin(asked: &mut Asked, model: &Pairs) -> Self {
+        let random = &mut asked.random;
         let mut ends = [random.below(7 * KEYS), random.below(7 * KEYS)];
         ends.sort_unstable();
         let [first, end] = ends.map(u64::to_be_bytes);
-        let descending = random.below(2) == 0;
-        let options = IteratorOptions { first: &first, end: Some(&end), descending, ..IteratorOptions::default() };
-        let created = ask(drive, namespace, &Command::CreateIterator { options }, random).unwrap();
+        // Some have the keys with the first's prefix alone.
+        let prefix = &first[..random.below(2) as usize * 7];
+        let [descending, keys_only] = [2, 4].map(|one_in| random.below(one_in) == 0);
+        let options = IteratorOptions { prefix, first: &first, end: Some(&end), descending, keys_only };
+        let created = asked.ask(&Command::CreateIterator { options }).unwrap();
         let Reply::IteratorCreated(iterator) = created else { panic!("{created:?}") };
-        let mut shown: Vec<_> =
-            model.range(first.to_vec()..end.to_vec()).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let of_range = model.range(first.to_vec()..end.to_vec()).filter(|(key, _)| key.starts_with(prefix));
+        let mut shown: Vec<_> = of_range.map(|(key, value)| (key.clone(), value.clone())).collect();
         if descending {
             shown.reverse();
         }
-        UnderWay { iterator, shown, at: None }
+        UnderWay { iterator, shown, descending, keys_only, at: None }
+    }
+
+    /// Where a key is, or would be.
+    fn place_of(&self, sought: &[u8]) -> usize {
+        self.shown.partition_point(|(key, _)| if self.descending { **key > *sought } else { **key < *sought })
     }
 
     /// A seek or a next, and what it gave.
-    fn go_on(&mut self, drive: &mut Drive, namespace: NamespaceId, random: &mut Random) {
-        let (iterator, pairs_max) = (self.iterator, random.below(12) as u32);
+    fn go_on(&mut self, asked: &mut Asked) {
+        let (iterator, pairs_max) = (self.iterator, asked.random.below(12) as u32);
+        let sought = asked.random.below(7 * KEYS).to_be_bytes();
+        let key = (asked.random.below(2) == 0).then(|| Key::new(&sought).unwrap());
         let (command, at) = match self.at {
-            Some(at) if random.below(8) > 0 => (Command::Next { iterator, pairs_max }, at),
-            _ => (Command::Seek { iterator, key: None, pairs_max }, 0),
+            Some(at) if asked.random.below(8) > 0 => (Command::Next { iterator, pairs_max }, at),
+            _ => (Command::Seek { iterator, key, pairs_max }, key.map_or(0, |key| self.place_of(key.bytes()))),
         };
-        let given = pairs_of(ask(drive, namespace, &command, random).unwrap());
+        let Ok(Reply::Pairs(given)) = asked.ask(&command) else { panic!("{command:?}") };
         let until = self.shown.len().min(at + pairs_max as usize);
-        assert!(given == self.shown[at..until], "{command:?} from pair {at} of {} on", self.shown.len());
+        let is_it = |((key, value), (shown, whole)): (&IteratedPair, &(Vec<u8>, Vec<u8>))| {
+            **key == **shown && value.as_ref().map(Value::to_vec) == (!self.keys_only).then(|| whole.clone())
+        };
+        assert!(
+            given.len() == until - at && given.iter().zip(&self.shown[at..]).all(is_it),
+            "{command:?} from {at} on"
+        );
         self.at = Some(until);
     }
 }
@@ -157,34 +184,67 @@ impl UnderWay {
 #[test]
 fn iterators_go_on_where_they_stand_whoever_asks_and_whatever_is_changed() {
     let folder = TempDir::new().unwrap();
-    let (mut drive, namespace) = create(&folder.path().join("drive.kv"), 1 << 20);
-    let (mut model, mut random) = (Pairs::new(), Random::new(5));
-    change(&mut drive, namespace, &mut model, &mut random, 6000);
-    let (mut all, moved): (Vec<UnderWay>, u64) = (Vec::new(), drive.engine().gc_counters().superblocks);
+    let (drive, namespace) = create(&folder.path().join("drive.kv"), 1 << 20);
+    let mut asked = Asked { drive, namespace, random: Random::new(5), glanced: BTreeMap::new() };
+    let (mut model, mut random) = (Pairs::new(), Random::new(6));
+    change(&mut asked.drive, namespace, &mut model, &mut random, 6000);
+    let moved = asked.drive.engine().gc_counters().superblocks;
+    let mut all: Vec<UnderWay> = Vec::new();
     for step in 0..6000 {
         match random.below(40) {
-            0 if all.len() < 6 => all.push(UnderWay::begin(&mut drive, namespace, &model, &mut random)),
+            0 if all.len() < 6 => all.push(UnderWay::begin(&mut asked, &model)),
             1 if !all.is_empty() => {
                 let ended = all.swap_remove(random.below(all.len() as u64) as usize);
                 let command = Command::DestroyIterator { iterator: ended.iterator };
-                assert_eq!(ask(&mut drive, namespace, &command, &mut random).unwrap(), Reply::IteratorDestroyed);
+                assert_eq!(asked.ask(&command).unwrap(), Reply::IteratorDestroyed);
             }
             // Some iterators live while nothing is changed, and some while much is.
-            2..20 if step / 500 % 2 == 0 => change(&mut drive, namespace, &mut model, &mut random, 16),
+            2..20 if step / 500 % 2 == 0 => change(&mut asked.drive, namespace, &mut model, &mut random, 16),
             _ if all.is_empty() => {}
             _ => {
                 let number = random.below(all.len() as u64) as usize;
-                all[number].go_on(&mut drive, namespace, &mut random);
+                all[number].go_on(&mut asked);
             }
         }
-        assert_eq!(drive.engine().iterators(), all.len());
+        assert_eq!(asked.drive.engine().iterators(), all.len());
     }
-    assert!(drive.engine().gc_counters().superblocks > moved, "records were moved");
+    assert!(asked.drive.engine().gc_counters().superblocks > moved, "records were moved");
+    assert!(asked.glanced.len() == 4 && asked.glanced.values().all(|&times| times >= 10), "{:?}", asked.glanced);
     for ended in all {
-        drive.execute_in(namespace, Command::DestroyIterator { iterator: ended.iterator }).unwrap();
+        asked.drive.execute_in(namespace, Command::DestroyIterator { iterator: ended.iterator }).unwrap();
     }
-    let kept = ["held_records", "index_cursors"];
-    assert!(kept.iter().all(|part| !drive.engine().dram().parts().contains_key(part)), "nothing is kept for them");
+    let dram = asked.drive.engine().dram();
+    assert!(["held_records", "index_cursors"].iter().all(|part| !dram.parts().contains_key(part)), "{dram:?}");
+}
+
+/// Each pair of one iterator comes once, in order for each, whoever asks.
+#[test]
+fn threads_share_an_iterator() {
+    let folder = TempDir::new().unwrap();
+    let (mut drive, namespace) = create(&folder.path().join("drive.kv"), 8 << 20);
+    let (mut model, mut random) = (Pairs::new(), Random::new(7));
+    change(&mut drive, namespace, &mut model, &mut random, 4000);
+    let iterator = begin(&mut drive, namespace, false);
+    drive.execute_in(namespace, Command::Seek { iterator, key: None, pairs_max: 0 }).unwrap();
+    let drive = RwLock::new(drive);
+    let take_all = || {
+        let (mut taken, next) = (Vec::new(), Command::Next { iterator, pairs_max: 3 });
+        loop {
+            let glance = drive.read().unwrap().glance(namespace, &next);
+            let reply = glance.unwrap_or_else(|| drive.write().unwrap().execute_in(namespace, next.clone()));
+            let pairs = pairs_of(reply.unwrap());
+            if pairs.is_empty() {
+                return taken;
+            }
+            taken.extend(pairs);
+        }
+    };
+    let mut taken: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(take_all)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    taken.sort_unstable();
+    assert!(taken.into_iter().eq(model), "each pair once");
 }
 
 /// Threads that create, follow and end iterators beside each other, while one thread changes the drive now and then.
@@ -195,7 +255,7 @@ fn threads_go_along_iterators_side_by_side() {
     let (mut model, mut random) = (Pairs::new(), Random::new(6));
     change(&mut drive, namespace, &mut model, &mut random, 4000);
     let shared = RwLock::new((drive, model));
-    let glanced = AtomicU64::new(0);
+    let (began, glanced) = (AtomicU64::new(0), AtomicU64::new(0));
     let ask = |command: &Command<'_>| {
         if let Some(reply) = shared.read().unwrap().0.glance(namespace, command) {
             glanced.fetch_add(1, Ordering::Relaxed);
@@ -214,6 +274,7 @@ fn threads_go_along_iterators_side_by_side() {
                 (both.0.glance(namespace, &Command::CreateIterator { options }), shown(&both.1, &from, false, 40))
             };
             let Some(Ok(Reply::IteratorCreated(iterator))) = created else { continue };
+            began.fetch_add(1, Ordering::Relaxed);
             let mut given = pairs_of(ask(&Command::Seek { iterator, key: None, pairs_max: 10 }).unwrap());
             (0..3).for_each(|_| given.extend(pairs_of(ask(&Command::Next { iterator, pairs_max: 10 }).unwrap())));
             assert!(given == shown, "{} pairs of {}", given.len(), shown.len());
@@ -229,7 +290,10 @@ fn threads_go_along_iterators_side_by_side() {
             }
         });
     });
-    assert!(glanced.into_inner() > 200, "most went side by side");
+    let (began, glanced) = (began.into_inner(), glanced.into_inner());
+    assert!(began > 200, "{began} of 240 begin side by side");
+    // Values of many pages are left to commands.
+    assert!(glanced > began, "{glanced} of {} commands on them go side by side", 5 * began);
     assert_eq!(shared.into_inner().unwrap().0.engine().iterators(), 0);
 }
 
@@ -257,7 +321,16 @@ fn what_cannot_be_read_is_told_and_nothing_wrong_is_shown() {
                 assert_eq!(pairs, shown(&model, &from, false, pairs.len()));
                 right += 1;
             }
-            Err(KvError::Unrecovered(_)) => told += 1,
+            Err(KvError::Unrecovered(_)) => {
+                told += 1;
+                // It does not stand where it stood before.
+                let next = Command::Next { iterator, pairs_max: 4 };
+                let glance = drive.glance(namespace, &next);
+                match glance.unwrap_or_else(|| drive.execute_in(namespace, next)) {
+                    Ok(reply) => assert!(pairs_of(reply).iter().all(|(key, _)| **key >= from[..])),
+                    Err(error) => assert!(matches!(error, KvError::Unrecovered(_)), "{error}"),
+                }
+            }
             Err(other) => panic!("{other}"),
         }
     }

@@ -22,8 +22,10 @@ use kvssd_flash::rope::RopeRef;
 use kvssd_types::{Command, Key, KvError, NamespaceId, Reply};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Two looks in so many are no glances: one beside others, and one of who has the drive alone then. An estimate: every few milliseconds.
-const LOOKS_MAX: u64 = 8192;
+/// A few looks in so many are no glances, one behind the other: who looks beside others, and again when he has the drive alone, is to see
+/// nothing both times. Estimates: every few milliseconds, and as many threads as cores.
+const LOOKS_MAX: u64 = 16_384;
+const NO_GLANCES: u64 = 4;
 
 /// What is counted of glances.
 #[derive(Debug, Default)]
@@ -35,7 +37,7 @@ pub(super) struct Glances {
 impl Glances {
     /// Another look; gives whether it may be a glance.
     fn look(&self) -> bool {
-        self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS_MAX < LOOKS_MAX - 2
+        self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS_MAX < LOOKS_MAX - NO_GLANCES
     }
 
     fn see(&self, pages: usize) {

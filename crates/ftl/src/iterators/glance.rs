@@ -8,6 +8,7 @@
 
 use super::prefetch::PrefetchPool;
 use super::{IteratorPlan, Iterators, Live, user_frontier};
+use crate::index::look::REST_PAGES_MAX;
 use crate::index::{CursorPlan, Index, RangeIndex};
 use crate::io::Io;
 use crate::io::media::Media;
@@ -77,7 +78,8 @@ impl Iterators {
 
     /// Ends an iterator, where nothing is given up with it; else the command does.
     pub(crate) fn destroy_beside(&self, media: &Media, index: &dyn Index, id: IteratorId) -> Option<Reply> {
-        let made = self.live.look().get(&id).filter(|_| self.plan == IteratorPlan::NONE)?.made;
+        let is_alone = |live: &&Arc<Live>| self.plan == IteratorPlan::NONE && live.prefetch.len() == 0;
+        let made = self.live.look().get(&id).filter(is_alone)?.made;
         if !media.held.look().is_empty() {
             return None;
         }
@@ -177,7 +179,7 @@ impl Live {
             let head = pair.head();
             media.bring(place, &head)?;
             let seen = media.record_at(place, Key::new(key).ok()?, Some((0, u32::MAX)))??;
-            if seen.head != head {
+            if seen.head != head || seen.rest.len() > REST_PAGES_MAX {
                 return None;
             }
             pages += 1 + seen.rest.len();

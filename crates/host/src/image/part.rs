@@ -98,7 +98,7 @@ impl Part {
         })
     }
 
-    /// The answer to a look at one key, if it is to be had beside other threads; this returns when what it shows is safe.
+    /// The answer to a command that changes no pair, if it is to be had beside other threads; this returns when what it shows is safe.
     fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Result<Option<Reply>, Error>> {
         // The command tells what is wrong, if something is.
         let state = self.state.look().ok().filter(|state| state.works().is_ok())?;
