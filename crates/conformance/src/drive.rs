@@ -38,10 +38,7 @@ pub(crate) fn answer(
     at: Nanos,
     glances_along: bool,
 ) -> (Nanos, Result<Reply, KvError>, bool) {
-    let is_of_iterator = matches!(
-        command,
-        Command::CreateIterator { .. } | Command::Seek { .. } | Command::Next { .. } | Command::DestroyIterator { .. }
-    );
+    let is_of_iterator = command.is_of_iterator();
     let glance = if is_of_iterator && !glances_along { None } else { engine.glance(namespace, &command) };
     match glance {
         Some(reply) if is_of_iterator => (at, reply, true),
@@ -65,6 +62,7 @@ pub struct Drive {
     position: Position,
     /// Commands that a glance has answered ([`Engine::glance`]).
     pub glances: u64,
+    commands: u64,
     /// Iterators are asked by commands alone, which take their time.
     is_timed: bool,
 }
@@ -85,6 +83,7 @@ impl Drive {
             seed: 0,
             position: Position::default(),
             glances: 0,
+            commands: 0,
             is_timed: false,
         }
     }
@@ -99,6 +98,7 @@ impl Drive {
             seed: self.seed,
             position: self.position.clone(),
             glances: self.glances,
+            commands: self.commands,
             is_timed: self.is_timed,
         }
     }
@@ -122,7 +122,8 @@ impl Drive {
     pub fn run(&mut self, command: Command<'_>) -> Result<Reply, KvError> {
         self.position.step(&command);
         self.engine.advance(self.clock).unwrap();
-        let glances_along = !self.is_timed && self.position.steps().is_multiple_of(2);
+        self.commands += 1;
+        let glances_along = !self.is_timed && self.commands.is_multiple_of(2);
         let (done, reply, is_seen) = answer(&mut self.engine, NamespaceId::FIRST, command, self.clock, glances_along);
         assert!(done >= self.clock, "time goes forward");
         self.glances += u64::from(is_seen);

@@ -39,11 +39,11 @@ use self::shape::Shape;
 use self::summary::{Progress, Summary};
 use self::table::{TABLE_PAGES_MAX, TableForm, TableId, Tables, number_of};
 use kvssd_ftl::index::{
-    CursorPlan, Fate, Growth, Index, IndexContents, IndexCounters, IndexEntry, Lookups, Move, OwnRecord, Position,
-    RangeIndex, Room, Shared, Sight, VerifyKey,
+    Fate, Growth, Index, IndexContents, IndexCounters, IndexEntry, Lookups, Move, OwnRecord, Position, RangeIndex,
+    Room, Shared, Sight, VerifyKey,
 };
 use kvssd_ftl::{Change, DramUse, Grain, Io, PairPlace, readable};
-use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
+use kvssd_types::{IteratorId, Key, KvError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -166,24 +166,6 @@ impl Index for Lsm {
         Some(self.position(key, self.glance_at(sight, key.bytes())?))
     }
 
-    fn glance_range(
-        &self,
-        cursor: IteratorId,
-        from: Option<&[u8]>,
-        sight: &dyn Sight,
-        see: &mut dyn FnMut(OwnedKey, PairPlace) -> bool,
-    ) -> Option<()> {
-        self.glance_along(cursor, from, sight, see)
-    }
-
-    fn open_beside(&self, cursor: IteratorId, plan: CursorPlan) -> Option<()> {
-        self.open_with_room(cursor, plan)
-    }
-
-    fn close_beside(&self, cursor: IteratorId) -> Option<()> {
-        self.close_present(cursor)
-    }
-
     fn bind(&mut self, _io: &mut Io<'_>, key: Key<'_>, _position: Position, pair: PairPlace) -> Result<(), KvError> {
         self.change(key.bytes(), Entry { place: pair.place, value_bytes: pair.value_bytes });
         Ok(())
@@ -276,6 +258,10 @@ impl Index for Lsm {
     }
 
     fn ranges(&mut self) -> Option<&mut dyn RangeIndex> {
+        Some(self)
+    }
+
+    fn ranges_beside(&self) -> Option<&dyn RangeIndex> {
         Some(self)
     }
 

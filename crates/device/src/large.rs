@@ -118,10 +118,7 @@ impl LargeValues {
                 self.retrieve(&mut records, namespace, key, (offset_bytes, length_bytes))
             }
             // Values of pairs have to be put together, and segments are kept while an iterator may show them.
-            Command::CreateIterator { .. }
-            | Command::Seek { .. }
-            | Command::Next { .. }
-            | Command::DestroyIterator { .. } => return None,
+            _ if command.is_of_iterator() => return None,
             _ => return engine.glance(namespace, command),
         };
         records.sees_all.then_some(reply)

@@ -205,6 +205,24 @@ pub trait RangeIndex {
     /// Ends a cursor, and gives up what only it saw.
     fn close(&mut self, io: &mut Io<'_>, cursor: IteratorId);
 
+    /// Opens a cursor as [`RangeIndex::open`] does, beside others who look. None where that takes more than to remember it.
+    fn open_beside(&self, cursor: IteratorId, plan: CursorPlan) -> Option<()>;
+
+    /// Shows to `see` what a cursor comes to from `from` on, as [`RangeIndex::seek`] and [`RangeIndex::next`] give it, until `see` wants no
+    /// more or there is none. The cursor stays where it is, and nothing changes: others may look at the same time. None where not all is to be
+    /// seen.
+    fn look_along(
+        &self,
+        cursor: IteratorId,
+        from: Option<&[u8]>,
+        sight: &dyn Sight,
+        see: &mut dyn FnMut(OwnedKey, PairPlace) -> bool,
+    ) -> Option<()>;
+
+    /// Ends a cursor as [`RangeIndex::close`] does, beside others who look. None where something is to be given up with it: then it is open
+    /// still.
+    fn close_beside(&self, cursor: IteratorId) -> Option<()>;
+
     /// The index's own records that live for cursors alone: the next mount must not know them.
     fn kept_for_cursors(&self) -> Vec<(Grain, u32)>;
 }
@@ -233,33 +251,6 @@ pub trait Index: DynClone + Send + Sync {
     /// tell, because it is not all to be seen. An index that keeps whole keys does not verify them.
     fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Position> {
         let _ = (key, sight);
-        None
-    }
-
-    /// Shows to `see` what a cursor comes to from `from` on, as [`RangeIndex::seek`] and [`RangeIndex::next`] give it, until `see` wants no
-    /// more or there is none. The cursor stays where it is, and nothing changes: others may look at the same time. None where not all is to be
-    /// seen.
-    fn glance_range(
-        &self,
-        cursor: IteratorId,
-        from: Option<&[u8]>,
-        sight: &dyn Sight,
-        see: &mut dyn FnMut(OwnedKey, PairPlace) -> bool,
-    ) -> Option<()> {
-        let _ = (cursor, from, sight, see);
-        None
-    }
-
-    /// Opens a cursor as [`RangeIndex::open`] does, beside others who look. None where that takes more than to remember it.
-    fn open_beside(&self, cursor: IteratorId, plan: CursorPlan) -> Option<()> {
-        let _ = (cursor, plan);
-        None
-    }
-
-    /// Ends a cursor as [`RangeIndex::close`] does, beside others who look. None where something is to be given up with it: then it is open
-    /// still.
-    fn close_beside(&self, cursor: IteratorId) -> Option<()> {
-        let _ = cursor;
         None
     }
 
@@ -395,6 +386,11 @@ pub trait Index: DynClone + Send + Sync {
 
     /// The index again, if it has keys in their own order.
     fn ranges(&mut self) -> Option<&mut dyn RangeIndex> {
+        None
+    }
+
+    /// As [`Index::ranges`], beside others who look.
+    fn ranges_beside(&self) -> Option<&dyn RangeIndex> {
         None
     }
 

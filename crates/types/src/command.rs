@@ -169,6 +169,18 @@ impl<'a> Command<'a> {
 }
 
 impl Command<'_> {
+    /// Whether it concerns an iterator.
+    #[must_use]
+    pub fn is_of_iterator(&self) -> bool {
+        matches!(
+            self,
+            Command::CreateIterator { .. }
+                | Command::Seek { .. }
+                | Command::Next { .. }
+                | Command::DestroyIterator { .. }
+        )
+    }
+
     /// Whether it changes pairs or blocks, or waits for changes.
     #[must_use]
     pub fn is_change(&self) -> bool {

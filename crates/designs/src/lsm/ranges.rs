@@ -44,41 +44,6 @@ impl Lsm {
         buffers * self.tables.form.table_bytes() + self.memtable_bytes() + self.summary.bytes()
     }
 
-    /// See [`Index::open_beside`](kvssd_ftl::index::Index::open_beside).
-    pub(super) fn open_with_room(&self, id: IteratorId, plan: CursorPlan) -> Option<()> {
-        let opened = self.cursor(plan);
-        let taken = self.dram_bytes() + self.tables.pinned_bytes() + self.wanted_by(&opened);
-        if taken > self.budget_bytes {
-            return None;
-        }
-        self.cursors.change().insert(id, opened);
-        Some(())
-    }
-
-    /// See [`Index::close_beside`](kvssd_ftl::index::Index::close_beside).
-    pub(super) fn close_present(&self, id: IteratorId) -> Option<()> {
-        let mut cursors = self.cursors.change();
-        let is_present = Arc::ptr_eq(cursors.get(&id)?.summary(), &self.summary);
-        is_present.then(|| cursors.remove(&id)).flatten().map(drop)
-    }
-
-    /// See [`Index::glance_range`](kvssd_ftl::index::Index::glance_range).
-    pub(super) fn glance_along(
-        &self,
-        cursor: IteratorId,
-        from: Option<&[u8]>,
-        sight: &dyn Sight,
-        see: &mut dyn FnMut(OwnedKey, PairPlace) -> bool,
-    ) -> Option<()> {
-        let mut cursor = self.cursors.look().get(&cursor)?.anew();
-        let mut reader = Glancing { sight, tables: &self.tables };
-        cursor.seek(&mut reader, from.unwrap_or(BEHIND_ALL)).ok()?;
-        while let Some((key, pair)) = cursor.next(&mut reader).ok()?
-            && see(key, pair)
-        {}
-        Some(())
-    }
-
     /// Whether an iterator goes along that version. The count of its owners does not tell: snapshots of the drive are among them.
     pub(super) fn is_iterated(&self, summary: &Arc<Summary>) -> bool {
         self.cursors.look().values().any(|cursor| Arc::ptr_eq(cursor.summary(), summary))
@@ -139,6 +104,38 @@ impl RangeIndex for Lsm {
                 self.give_up(io, id);
             }
         }
+    }
+
+    fn open_beside(&self, id: IteratorId, plan: CursorPlan) -> Option<()> {
+        let opened = self.cursor(plan);
+        let taken = self.dram_bytes() + self.tables.pinned_bytes() + self.wanted_by(&opened);
+        if taken > self.budget_bytes {
+            return None;
+        }
+        self.cursors.change().insert(id, opened);
+        Some(())
+    }
+
+    fn close_beside(&self, id: IteratorId) -> Option<()> {
+        let mut cursors = self.cursors.change();
+        let is_present = Arc::ptr_eq(cursors.get(&id)?.summary(), &self.summary);
+        is_present.then(|| cursors.remove(&id)).flatten().map(drop)
+    }
+
+    fn look_along(
+        &self,
+        cursor: IteratorId,
+        from: Option<&[u8]>,
+        sight: &dyn Sight,
+        see: &mut dyn FnMut(OwnedKey, PairPlace) -> bool,
+    ) -> Option<()> {
+        let mut cursor = self.cursors.look().get(&cursor)?.anew();
+        let mut reader = Glancing { sight, tables: &self.tables };
+        cursor.seek(&mut reader, from.unwrap_or(BEHIND_ALL)).ok()?;
+        while let Some((key, pair)) = cursor.next(&mut reader).ok()?
+            && see(key, pair)
+        {}
+        Some(())
     }
 
     fn kept_for_cursors(&self) -> Vec<(Grain, u32)> {

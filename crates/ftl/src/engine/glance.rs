@@ -76,21 +76,19 @@ impl Engine {
 
     /// The answer to a command on an iterator that reads nothing ahead.
     fn go_along(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Reply> {
+        if !command.is_of_iterator() {
+            return None;
+        }
+        let Namespace { index, iterators, .. } = self.looked_at(namespace)?;
+        let ranges = index.ranges_beside()?;
         let asked = match *command {
+            Command::CreateIterator { ref options } => return iterators.create_beside(&self.media, ranges, options),
+            Command::DestroyIterator { iterator } => return iterators.destroy_beside(&self.media, ranges, iterator),
             Command::Seek { iterator, key, pairs_max } => (iterator, Some(key), pairs_max),
             Command::Next { iterator, pairs_max } => (iterator, None, pairs_max),
-            Command::CreateIterator { ref options } => {
-                let Namespace { index, iterators, .. } = self.looked_at(namespace)?;
-                return iterators.create_beside(&self.media, index.as_ref(), options);
-            }
-            Command::DestroyIterator { iterator } => {
-                let Namespace { index, iterators, .. } = self.looked_at(namespace)?;
-                return iterators.destroy_beside(&self.media, index.as_ref(), iterator);
-            }
             _ => return None,
         };
-        let Namespace { index, iterators, .. } = self.looked_at(namespace)?;
-        let (reply, pages) = iterators.glance(&self.media, index.as_ref(), asked)?;
+        let (reply, pages) = iterators.glance(&self.media, ranges, asked)?;
         self.glances.see(pages);
         Some(reply)
     }

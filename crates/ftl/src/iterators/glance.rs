@@ -9,7 +9,7 @@
 use super::prefetch::PrefetchPool;
 use super::{IteratorPlan, Iterators, Live, user_frontier};
 use crate::index::look::REST_PAGES_MAX;
-use crate::index::{CursorPlan, Index, RangeIndex};
+use crate::index::{CursorPlan, RangeIndex};
 use crate::io::Io;
 use crate::io::media::Media;
 use crate::journal::PairPlace;
@@ -61,7 +61,7 @@ impl Iterators {
     pub(crate) fn create_beside(
         &self,
         media: &Media,
-        index: &dyn Index,
+        ranges: &dyn RangeIndex,
         options: &IteratorOptions<'_>,
     ) -> Option<Reply> {
         if self.plan != IteratorPlan::NONE {
@@ -69,7 +69,7 @@ impl Iterators {
         }
         let mut held = media.held.change();
         let id = IteratorId(held.number_next());
-        index.open_beside(id, CursorPlan { descending: options.descending, reads_ahead: false })?;
+        ranges.open_beside(id, CursorPlan { descending: options.descending, reads_ahead: false })?;
         let made = held.make(user_frontier(media));
         drop(held);
         self.live.change().insert(id, Arc::new(Live::new(options, made, self.pool.pace)));
@@ -77,13 +77,13 @@ impl Iterators {
     }
 
     /// Ends an iterator, where nothing is given up with it; else the command does.
-    pub(crate) fn destroy_beside(&self, media: &Media, index: &dyn Index, id: IteratorId) -> Option<Reply> {
+    pub(crate) fn destroy_beside(&self, media: &Media, ranges: &dyn RangeIndex, id: IteratorId) -> Option<Reply> {
         let is_alone = |live: &&Arc<Live>| self.plan == IteratorPlan::NONE && live.prefetch.len() == 0;
         let made = self.live.look().get(&id).filter(is_alone)?.made;
         if !media.held.look().is_empty() {
             return None;
         }
-        index.close_beside(id)?;
+        ranges.close_beside(id)?;
         media.held.change().end(made);
         self.live.change().remove(&id);
         Some(Reply::IteratorDestroyed)
@@ -94,7 +94,7 @@ impl Iterators {
     pub(crate) fn glance(
         &self,
         media: &Media,
-        index: &dyn Index,
+        ranges: &dyn RangeIndex,
         (id, sought, pairs_max): (IteratorId, Option<Option<Key<'_>>>, u32),
     ) -> Option<(Reply, usize)> {
         let live = self.live.look().get(&id).filter(|_| self.plan == IteratorPlan::NONE).map(Arc::clone)?;
@@ -105,7 +105,7 @@ impl Iterators {
             None if spot.has_sought => (&spot.from, &spot.given),
             None => return None,
         };
-        let chosen = live.glance_along(media, index, id, (from.as_deref(), given.as_deref(), pairs_max))?;
+        let chosen = live.glance_along(media, ranges, id, (from.as_deref(), given.as_deref(), pairs_max))?;
         let (values, pages) = live.see(media, &chosen)?;
         if let Some(from) = sought {
             *spot = Spot { has_sought: true, from, given: None, is_ahead: true };
@@ -143,7 +143,7 @@ impl Live {
     fn glance_along(
         &self,
         media: &Media,
-        index: &dyn Index,
+        ranges: &dyn RangeIndex,
         id: IteratorId,
         (from, given, pairs_max): (Option<&[u8]>, Option<&[u8]>, u32),
     ) -> Option<Vec<(OwnedKey, PairPlace)>> {
@@ -151,7 +151,7 @@ impl Live {
         if pairs_max == 0 {
             return Some(chosen);
         }
-        index.glance_range(id, given.or(from), media, &mut |key, pair| {
+        ranges.look_along(id, given.or(from), media, &mut |key, pair| {
             if given == Some(&*key) || self.range.is_before(&key) {
                 return true;
             }
