@@ -59,7 +59,6 @@ pub(super) struct Staging {
 struct Head {
     length: u32,
     epoch: u64,
-    sure_bytes: u64,
 }
 
 impl Staging {
@@ -118,15 +117,40 @@ impl Staging {
             self.bytes += bytes.len() as u64;
             self.end += aligned(HEAD_BYTES + bytes.len());
         }
-        let Some(head) = reader.bytes(self.end, HEAD_BYTES)? else { return Ok(()) };
-        let behind = self.end + aligned(HEAD_BYTES + u32_at(head, 4) as usize);
-        match reader.chunk(behind)? {
-            Some((head, _)) if head.epoch == self.epoch && head.sure_bytes > self.end => {
-                let at = reader.offset + self.end;
-                Err(disk.error(damaged(format!("the staged bytes at byte {at} are not whole"))))
-            }
-            _ => Ok(()),
+        if self.is_needed(&mut reader)? {
+            let at = reader.offset + self.end;
+            return Err(disk.error(damaged(format!("the staged bytes at byte {at} are not whole"))));
         }
+        Ok(())
+    }
+
+    /// Whether a chunk behind the end was written when there was one at the end. How long that one was is not to be trusted, and what is next
+    /// to it may be lost with it: a page of the disk has many chunks. So all that is left of the half is looked through.
+    fn is_needed(&self, reader: &mut Reader<'_>) -> Result<bool, ImageError> {
+        let (mut at, mut checked_bytes) = (self.end, 0);
+        while at < self.half_bytes {
+            let count = WINDOW_BYTES.min(self.half_bytes - at);
+            let Some(piece) = reader.bytes(at, count as usize)? else { break };
+            let words = piece.chunks_exact(8).zip((at..).step_by(8));
+            let epochs: Vec<u64> = words.filter(|(word, _)| u64_at(word, 0) == self.epoch).map(|(_, at)| at).collect();
+            for chunk_at in epochs.into_iter().filter_map(|at| at.checked_sub(8)).filter(|at| *at > self.end) {
+                let Some(head) = reader.bytes(chunk_at, HEAD_BYTES)? else { break };
+                let (length, sure_bytes) = (u64::from(u32_at(head, 4)), u64_at(head, 16));
+                if !(self.end + 1..=chunk_at).contains(&sure_bytes) || length > self.half_bytes - chunk_at {
+                    continue;
+                }
+                // Values may have bytes that look like heads: they are not to take more time than the half has bytes.
+                checked_bytes += length;
+                if checked_bytes > self.half_bytes {
+                    return Ok(false);
+                }
+                if reader.chunk(chunk_at)?.is_some() {
+                    return Ok(true);
+                }
+            }
+            at += count;
+        }
+        Ok(false)
     }
 
     /// Whether nothing is staged.
@@ -254,7 +278,7 @@ impl Reader<'_> {
     /// The head and the bytes of the chunk at byte `at` of the half, if one is there and whole.
     fn chunk(&mut self, at: u64) -> Result<Option<(Head, &[u8])>, ImageError> {
         let Some(head) = self.bytes(at, HEAD_BYTES)? else { return Ok(None) };
-        let head = Head { length: u32_at(head, 4), epoch: u64_at(head, 8), sure_bytes: u64_at(head, 16) };
+        let head = Head { length: u32_at(head, 4), epoch: u64_at(head, 8) };
         if !(1..=EPOCH_MAX).contains(&head.epoch) {
             return Ok(None);
         }

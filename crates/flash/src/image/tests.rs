@@ -129,6 +129,35 @@ fn damage_to_what_was_staged_is_not_taken_for_a_crash() {
     }
 }
 
+/// A page of the disk has many chunks, and what says how long one is can be damaged as well.
+#[test]
+fn damage_to_several_chunks_or_to_the_length_of_one_is_not_taken_for_a_crash_either() {
+    for sync in [false, true] {
+        let (directory, mut image) = image(sync);
+        let path = directory.path().join("drive.kv");
+        image.restage(b"1111", Nanos::ZERO).unwrap();
+        let half_at = (image.layout.staging_offset + image.layout.half_bytes) as usize;
+        for bytes in [b"2222", b"3333", b"4444", b"5555"] {
+            image.stage(bytes, Nanos::ZERO).unwrap();
+            image.commit().unwrap();
+        }
+        drop(image);
+        let whole = fs::read(&path).unwrap();
+        let chunk_at = [1, 2, 3, 4, 5].map(|fill| half_at + 32 * (fill - 1));
+        assert_eq!(whole[chunk_at[4] + 24..][..4], *b"5555");
+        let lengths =
+            (0..4).flat_map(|byte| [1, 2, 3].map(|chunk| chunk_at[chunk] + 4 + byte..chunk_at[chunk] + 5 + byte));
+        let several = [chunk_at[1]..chunk_at[3], chunk_at[1]..chunk_at[4], chunk_at[2] + 20..chunk_at[3] + 8];
+        for lost in lengths.chain(several) {
+            let mut bytes = whole.clone();
+            bytes[lost].iter_mut().for_each(|byte| *byte ^= 0x5a);
+            fs::write(&path, &bytes).unwrap();
+            let text = ImageBacking::open(&path, WRITABLE).unwrap_err().to_string();
+            assert!(text.contains("the staged bytes at byte"), "{text}");
+        }
+    }
+}
+
 #[test]
 fn many_small_commits_fit_as_well_as_a_large_one() {
     let (directory, mut image) = image(false);
