@@ -151,7 +151,8 @@ impl ImageBacking {
         layout: Layout,
         description: String,
         (table, staging): (Table, Staging),
-        (sync, cache_bytes): (bool, u64),
+        sync: bool,
+        cache_bytes: u64,
     ) -> Self {
         if !sync && !disk.is_read_only() {
             disk.file.prepare_staging(layout.staging_offset, 2 * layout.half_bytes);

@@ -85,8 +85,8 @@ impl ImageBacking {
         if layout.part.number == 0 {
             disk.note_holder();
         }
-        let how = (options.sync, share(options.cache_bytes, layout.part));
-        let mut image = ImageBacking::new(disk, layout, description.to_owned(), (table, staging), how);
+        let (sync, cache_bytes) = (options.sync, share(options.cache_bytes, layout.part));
+        let mut image = ImageBacking::new(disk, layout, description.to_owned(), (table, staging), sync, cache_bytes);
         (image.is_new, image.has_loose_bytes) = (true, true);
         Ok(image)
     }
@@ -159,8 +159,8 @@ impl ImageBacking {
         found: (Table, Staging),
         options: OpenOptions,
     ) -> ImageBacking {
-        let how = (options.sync, share(options.cache_bytes, layout.part));
-        let mut image = ImageBacking::new(disk, layout, description.to_owned(), found, how);
+        let (sync, cache_bytes) = (options.sync, share(options.cache_bytes, layout.part));
+        let mut image = ImageBacking::new(disk, layout, description.to_owned(), found, sync, cache_bytes);
         // What an earlier life wrote is in the file, and may not be durable.
         (image.has_loose_bytes, image.has_loose_entries) = (!options.read_only, !options.read_only);
         image
