@@ -32,6 +32,8 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     let csv_file = JsonFile::open(options.csv.as_deref())?;
     let folder = options.folder.clone().or((options.paper == Paper::All).then(|| PathBuf::from(FOLDER)));
     let kept = folder.as_deref().map(Kept::open).transpose()?;
+    let path = folder.filter(|_| options.explain.is_none()).map(|folder| folder.join("reproduction.md"));
+    let document_file = JsonFile::open(path.as_deref())?;
     let mut reproduction = Reproduction::default();
     let mut times = Vec::new();
     for Found { ids, findings, seconds, .. } in experiments::run(&wanted, kept.as_ref())? {
@@ -39,16 +41,15 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
         reproduction.add(findings);
     }
     reproduction.sort();
-    let document = document::markdown(&reproduction.claims, &times);
+    let of_all = document::markdown(&reproduction.claims, &times);
     if let Some(claim) = &options.explain {
         reproduction.retain(claim);
     }
     if ![&json_file, &html_file, &csv_file].into_iter().any(JsonFile::takes_stdout) {
         print(&document::text(&reproduction.claims))?;
     }
-    if let Some(folder) = folder.filter(|_| options.explain.is_none()) {
-        let path = folder.join("reproduction.md");
-        std::fs::write(&path, document).map_err(Failure::of_output(&path))?;
+    if let Some(path) = path {
+        document_file.write_bytes(of_all.as_bytes())?;
         note(&format!("all of it is in {}", path.display()));
     }
     csv_file.write_bytes(csv_of(&reproduction.sweep).as_bytes())?;

@@ -7,12 +7,14 @@ use std::fs;
 #[test]
 fn what_cannot_be_run_is_refused_before_work_begins() {
     let desk = Desk::new();
+    fs::create_dir_all(desk.path("kept/reproduction.md")).unwrap();
     for (arguments, names) in [
         ("reproduce plus --scale 1/256", "a drive of 16 superblocks is too small"),
         ("reproduce plus --explain plus.99", "plus.1, plus.2"),
         ("reproduce kaml --explain kaml.12 --csv nowhere/cells.csv", "nowhere/cells.csv"),
         ("reproduce kaml --explain kaml.12 --json nowhere/claims.json", "nowhere"),
         ("reproduce kaml --explain kaml.12 --html nowhere/claims.html", "nowhere"),
+        ("reproduce rhik --folder kept", "kept/reproduction.md"),
         ("reproduce rhik --explain plus.1", "plus.1"),
         ("reproduce kaml --set design.flash_bytes_per_slot=3072", "load factors"),
         ("reproduce plus --set emulator.nonsense=1", "emulator.nonsense"),
