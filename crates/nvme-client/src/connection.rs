@@ -219,7 +219,7 @@ impl Connection {
         let mut state = self.lock();
         let State { queue_pair, owners, .. } = &mut *state;
         let received = match read {
-            Ok(0) => Err(ConnectionLost::new("it ended the connection")),
+            Ok(0) => Err(ConnectionLost { is_cut: true, ..ConnectionLost::new("it ended the connection") }),
             Ok(bytes) => {
                 let myself = thread::current().id();
                 let wake = |id: CommandId| {

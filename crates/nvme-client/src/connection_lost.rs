@@ -1,7 +1,7 @@
 //! Why a connection is gone, and whether it was gone before the command.
 
 use crate::queue_pair::ProtocolError;
-use std::io;
+use std::io::{self, ErrorKind};
 
 /// Why a connection is gone.
 #[derive(Clone, Debug)]
@@ -9,17 +9,21 @@ pub(crate) struct ConnectionLost {
     pub(crate) why: String,
     /// The command was not sent.
     pub(crate) is_unsent: bool,
+    /// It was cut, by whatever lies between or by a service that ended: not by what was said.
+    pub(crate) is_cut: bool,
 }
 
 impl ConnectionLost {
     pub(crate) fn new(why: &str) -> ConnectionLost {
-        ConnectionLost { why: why.to_owned(), is_unsent: false }
+        ConnectionLost { why: why.to_owned(), is_unsent: false, is_cut: false }
     }
 }
 
 impl From<io::Error> for ConnectionLost {
     fn from(error: io::Error) -> Self {
-        ConnectionLost::new(&error.to_string())
+        let is_cut =
+            matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe);
+        ConnectionLost { is_cut, ..ConnectionLost::new(&error.to_string()) }
     }
 }
 

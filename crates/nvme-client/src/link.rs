@@ -54,15 +54,17 @@ struct State {
 pub(crate) type CommandResult = Result<Option<Reply>, Error>;
 
 impl Link {
-    /// Connects to the drive at `url`, which must be there now.
+    /// Connects to the drive at `url`, which must be there now. A connection that is cut before all is known is made again, as later.
     pub(crate) fn connect(url: &DriveUrl, is_read_only: bool) -> Result<Link, Error> {
         let host = HostIdentity::new(url.host_nqn.as_deref(), url.credentials()?, url.tls_key()?);
         let host = host.map_err(|error| Error::Io(format!("{url}: there are no random numbers: {error}")))?;
         let (serials, meant, state) = Default::default();
         let link = Link { url: url.clone(), host, is_read_only, serials, meant, state };
-        match Association::connect(url, &link.host, is_read_only, &link.meant, link.deadline()) {
+        let deadline = link.deadline();
+        match Association::connect(url, &link.host, is_read_only, &link.meant, deadline) {
             Ok(association) => link.lock().association = Some(Arc::new(association)),
             Err(Failure::Final(error)) => return Err(error),
+            Err(Failure::Lost(lost)) if lost.is_cut => _ = link.association(deadline)?,
             Err(Failure::Lost(lost)) => return Err(link.unreachable(&lost.why)),
         }
         Ok(link)

@@ -5,6 +5,7 @@ use crate::{misbehaving, numbered, value};
 use kvssd_host::{Batch, Error, StoreCondition, connect};
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::kv::KvCommand;
+use std::time::Instant;
 
 #[test]
 fn a_connection_that_ends_is_made_again() {
@@ -15,6 +16,21 @@ fn a_connection_that_ends_is_made_again() {
         assert_eq!(store.retrieve(b"a").unwrap().unwrap(), b"12345678", "{act:?}");
         assert_eq!(peer.commands(), 3, "{act:?}");
     }
+}
+
+#[test]
+fn the_first_connection_is_made_again_too_when_it_is_cut() {
+    let peer = |resets| Peer::new(Behaviour { resets, ..PLAIN }, |_, _| Act::Answer);
+    for resets in 1..4 {
+        let cut = peer(resets);
+        let store = connect(&cut.url("")).unwrap();
+        store.store(b"a", b"1").unwrap();
+        assert_eq!(cut.value(1, b"a").unwrap(), b"1");
+    }
+    let began = Instant::now();
+    let error = connect(&peer(usize::MAX).url("timeout=1")).err().unwrap();
+    assert!(matches!(error, Error::Unreachable { .. }), "{error}");
+    assert!((1..10).contains(&began.elapsed().as_secs()), "no longer than it may take: {:?}", began.elapsed());
 }
 
 #[test]

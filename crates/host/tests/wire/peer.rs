@@ -6,6 +6,7 @@ use connection::Connection;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::kv::KvCommand;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -72,6 +73,8 @@ pub struct Behaviour {
     pub has_failed: bool,
     /// The last of the namespaces that it lists is deleted before it can be asked for.
     pub loses_namespaces: bool,
+    /// So many connections are reset before they are answered.
+    pub resets: usize,
 }
 
 /// What a drive knows of the changes that it has made.
@@ -96,6 +99,7 @@ pub const PLAIN: Behaviour = Behaviour {
     numbers: Numbers::None,
     has_failed: false,
     loses_namespaces: false,
+    resets: 0,
 };
 
 /// One that knows changes again.
@@ -152,11 +156,16 @@ impl Peer {
         });
         let serving = shared.clone();
         thread::spawn(move || {
-            for socket in listener.incoming() {
+            for (number, socket) in listener.incoming().enumerate() {
                 if serving.is_ended.load(Ordering::SeqCst) {
                     return;
                 }
-                let (shared, socket) = (serving.clone(), socket.unwrap());
+                let (shared, mut socket) = (serving.clone(), socket.unwrap());
+                if number < shared.behaviour.resets {
+                    // What is left of the request makes the end a reset.
+                    socket.read_exact(&mut [0]).unwrap();
+                    continue;
+                }
                 thread::spawn(move || Connection::new(shared, socket).serve());
             }
         });
