@@ -5,7 +5,7 @@ use kvssd_conformance::CampaignError;
 use kvssd_embedded::EmbeddedError;
 use kvssd_flash::ProfileError;
 use kvssd_ftl::DesignError;
-use kvssd_host::{DriveUrl, Error as StoreError};
+use kvssd_host::{DriveUrl, Error as StoreError, NamespaceId};
 use kvssd_nvme_target::ServeError;
 use kvssd_sim::SimError;
 use std::io;
@@ -70,6 +70,14 @@ pub enum Failure {
         why: Box<Failure>,
         /// Pairs that are stored for certain.
         loaded: u64,
+    },
+    /// What was made, and cannot be told.
+    #[error("{why}; namespace {number} is made")]
+    Untold {
+        /// Why it cannot.
+        why: Box<Failure>,
+        /// The namespace.
+        number: NamespaceId,
     },
     /// The service.
     #[error(transparent)]
@@ -158,7 +166,7 @@ impl Failure {
     /// 1 for an answer that is no, 3 for what failed, 130 for an interrupt, 2 for the rest: what the user can change.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Failure::Load { why, .. } => return why.code(),
+            Failure::Load { why, .. } | Failure::Untold { why, .. } => return why.code(),
             #[cfg(feature = "campaigns")]
             Failure::Campaign(CampaignError::Interrupted) => 130,
             Failure::Sim(SimError::Interrupted)

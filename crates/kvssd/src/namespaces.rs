@@ -34,7 +34,7 @@ fn create(options: &CreateNamespaceOptions) -> Outcome {
     let store = open(image)?;
     let number = store.create_namespace(attributes).map_err(Failure::of_store(image))?.id();
     store.close().map_err(Failure::of_store(image))?;
-    print(&format!("{number}\n"))
+    print(&format!("{number}\n")).map_err(|why| Failure::Untold { why: why.into(), number })
 }
 
 /// Deletes a namespace. All that was in it is gone when this is done.

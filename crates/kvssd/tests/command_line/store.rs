@@ -263,6 +263,12 @@ fn a_standard_output_that_is_full_is_named() {
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(message.starts_with("kvssd: standard output: cannot be written: "), "{arguments}: {message}");
     }
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let made = desk.command("namespace create drive.kv --name accounts").stdout(full).output().expect("it starts");
+    let message = String::from_utf8_lossy(&made.stderr);
+    assert_eq!((made.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+    assert!(message.ends_with("; namespace 2 is made\n"), "{message}");
+    done(&desk, &["put", "drive.kv", "key", "value", "--namespace", "accounts"], b"");
 }
 
 #[cfg(unix)]
