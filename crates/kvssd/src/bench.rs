@@ -173,7 +173,7 @@ fn check_company(options: &BenchOptions) -> Result<(), Failure> {
 fn job(experiment: &Experiment) -> Result<Job<'_, Vec<RunReport>>, Failure> {
     let work = |observer: &mut dyn kvssd_measure::Observer| Ok(experiment.run(observer)?);
     let memory_bytes = experiment.memory_bytes()?;
-    Ok(Job { operations: experiment.work.operations(), memory_bytes, items: 1, work: Box::new(work) })
+    Ok(Job { operations: experiment.work.operations(), is_guess: false, memory_bytes, items: 1, work: Box::new(work) })
 }
 
 fn asked_for(options: &BenchOptions) -> Bench {

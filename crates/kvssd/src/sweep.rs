@@ -64,7 +64,7 @@ pub fn report(out: &Path, path: &str) -> Option<Value> {
 
 fn job<'a>(run: &'a Run, folder: &'a Folder) -> Job<'a, ()> {
     let (operations, memory_bytes) = (run.experiment.work.operations(), run.memory_bytes);
-    Job { operations, memory_bytes, items: 1, work: Box::new(|observer| folder.make(run, observer)) }
+    Job { operations, is_guess: false, memory_bytes, items: 1, work: Box::new(|observer| folder.make(run, observer)) }
 }
 
 /// Says what will be done, and what it needs.

@@ -16,6 +16,8 @@ use std::thread;
 pub struct Job<'a, T> {
     /// Operations that its observer will be told of, roughly: how long it is beside others.
     pub operations: u64,
+    /// They are a guess of how long it is, and its observer is told of others: they count when it is done.
+    pub is_guess: bool,
     /// What it needs of the machine's memory, at the most.
     pub memory_bytes: u64,
     /// Of what is counted, so many are done with it.
@@ -44,9 +46,9 @@ pub fn run_each<T: Send>(
     let queue = Queue::new(jobs, limits.memory_bytes);
     let done = Mutex::new(Vec::new());
     let work = || {
-        while let Some(Taken { number, work, memory: _memory, operations, items }) = queue.take() {
+        while let Some(Taken { number, work, memory: _memory, operations, is_guess, items }) = queue.take() {
             let progress = Progress::among(overall.bars());
-            let count = overall.count(operations, items);
+            let count = overall.count(operations, is_guess, items);
             let mut observer = Watched { progress, count, number, first_failed: &queue.first_failed };
             let result = work(&mut observer);
             match &result {
@@ -87,6 +89,7 @@ struct State<'a, T> {
 struct Taken<'q, 'a, T> {
     number: usize,
     operations: u64,
+    is_guess: bool,
     items: usize,
     work: Work<'a, T>,
     memory: Memory<'q, 'a, T>,
@@ -118,11 +121,18 @@ impl<'a, T> Queue<'a, T> {
             }
             let fits = state.left.iter().rposition(|(_, job)| job.memory_bytes <= state.free_bytes);
             if let Some(position) = fits.or((state.running == 0).then(|| state.left.len() - 1)) {
-                let (number, Job { operations, memory_bytes, items, work }) = state.left.remove(position);
+                let (number, Job { operations, is_guess, memory_bytes, items, work }) = state.left.remove(position);
                 let bytes = memory_bytes.min(state.free_bytes);
                 state.free_bytes -= bytes;
                 state.running += 1;
-                return Some(Taken { number, operations, items, work, memory: Memory { queue: self, bytes } });
+                return Some(Taken {
+                    number,
+                    operations,
+                    is_guess,
+                    items,
+                    work,
+                    memory: Memory { queue: self, bytes },
+                });
             }
             state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -178,7 +188,7 @@ mod tests {
     use std::time::Duration;
 
     fn job<'a, T>(operations: u64, memory_bytes: u64, work: impl FnOnce() -> T + Send + 'a) -> Job<'a, T> {
-        Job { operations, memory_bytes, items: 1, work: Box::new(move |_| Ok(work())) }
+        Job { operations, is_guess: false, memory_bytes, items: 1, work: Box::new(move |_| Ok(work())) }
     }
 
     #[test]
@@ -233,7 +243,10 @@ mod tests {
             fails(0, "second"),
             Box::new(waits),
         ];
-        let jobs = works.into_iter().map(|work| Job { operations: 1, memory_bytes: 0, items: 1, work }).collect();
+        let jobs = works
+            .into_iter()
+            .map(|work| Job { operations: 1, is_guess: false, memory_bytes: 0, items: 1, work })
+            .collect();
         let why = run(jobs, &Limits { cores: 4, memory_bytes: 0 }, "jobs").unwrap_err().to_string();
         assert_eq!(why, "first");
     }

@@ -10,9 +10,6 @@ use kvssd_papers::claims::{Conditions, Experiment, Findings};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// Operations that a core simulates in a second, roughly.
-const OPERATIONS_PER_SECOND: f64 = 500_000.0;
-
 /// An experiment that is to be run.
 pub struct Wanted {
     pub experiment: &'static Experiment,
@@ -53,7 +50,9 @@ impl Wanted {
 
     fn job<'a>(&'a self, kept: Option<&'a Kept>) -> Job<'a, Found> {
         Job {
-            operations: (self.seconds() * OPERATIONS_PER_SECOND) as u64,
+            // How many it has is not known before: milliseconds tell as well how long it is beside others.
+            operations: (self.seconds() * 1000.0) as u64,
+            is_guess: true,
             // None of them needs more than a machine with as many cores has.
             memory_bytes: 0,
             items: 1,

@@ -56,7 +56,13 @@ impl<'a> Group<'a> {
     /// Makes the reports that no other process makes; gives the runs that others make.
     pub fn job(self, folder: &'a Folder) -> Job<'a, Vec<&'a Run>> {
         let (operations, memory_bytes, items) = (self.operations(), self.memory_bytes(), self.runs.len());
-        Job { operations, memory_bytes, items, work: Box::new(move |observer| self.make(folder, observer)) }
+        Job {
+            operations,
+            is_guess: false,
+            memory_bytes,
+            items,
+            work: Box::new(move |observer| self.make(folder, observer)),
+        }
     }
 
     fn make(self, folder: &Folder, observer: &mut dyn Observer) -> Result<Vec<&'a Run>, Failure> {

@@ -70,7 +70,8 @@ impl Desk {
         let output = self.run(arguments);
         assert!(output.status.success(), "kvssd {arguments}: {output:?}");
         // On a machine that is busy anything may take so long that its progress is said.
-        let is_progress = |line: &str| line.starts_with("kvssd: ") && line.ends_with(" left");
+        let is_progress =
+            |line: &str| line.starts_with("kvssd: ") && (line.ends_with(" left") || line.ends_with(" done"));
         let messages = String::from_utf8_lossy(&output.stderr);
         assert!(messages.lines().all(is_progress), "kvssd {arguments}: {output:?}");
         String::from_utf8(output.stdout).expect("output is text")
