@@ -33,6 +33,8 @@ const SUPERSEDED: u32 = u32::MAX;
 const EPOCH_MAX: u64 = 1 << 62;
 /// Chunks are read in pieces of this many bytes, or one by one where they are longer.
 const WINDOW_BYTES: u64 = 64 << 10;
+/// So much behind the end is looked through for a chunk that needs one there: more than most chunks have, and a fraction of a millisecond.
+const LOOKED_THROUGH_BYTES: u64 = 1 << 20;
 const WHAT: &str = "what is staged";
 
 /// Where staged bytes lie, and those that are on their way there.
@@ -59,6 +61,7 @@ pub(super) struct Staging {
 struct Head {
     length: u32,
     epoch: u64,
+    sure_bytes: u64,
 }
 
 impl Staging {
@@ -117,40 +120,46 @@ impl Staging {
             self.bytes += bytes.len() as u64;
             self.end += aligned(HEAD_BYTES + bytes.len());
         }
-        if self.is_needed(&mut reader)? {
+        if self.is_end_needed(&mut reader)? {
             let at = reader.offset + self.end;
             return Err(disk.error(damaged(format!("the staged bytes at byte {at} are not whole"))));
         }
         Ok(())
     }
 
-    /// Whether a chunk behind the end was written when there was one at the end. How long that one was is not to be trusted, and what is next
-    /// to it may be lost with it: a page of the disk has many chunks. So all that is left of the half is looked through.
-    fn is_needed(&self, reader: &mut Reader<'_>) -> Result<bool, ImageError> {
-        let (mut at, mut checked_bytes) = (self.end, 0);
-        while at < self.half_bytes {
-            let count = WINDOW_BYTES.min(self.half_bytes - at);
-            let Some(piece) = reader.bytes(at, count as usize)? else { break };
+    /// Whether a chunk behind the end was written when there was one at the end. How long that one was may be the damage itself, and what is
+    /// next to it may be lost with it, since a page of the disk has many chunks: so some of what follows is looked through.
+    fn is_end_needed(&self, reader: &mut Reader<'_>) -> Result<bool, ImageError> {
+        let Some(head) = reader.bytes(self.end, HEAD_BYTES)? else { return Ok(false) };
+        let behind = self.end + aligned(HEAD_BYTES + u32_at(head, 4) as usize);
+        if self.needs_end(reader, behind)? {
+            return Ok(true);
+        }
+        let until = self.half_bytes.min(self.end + LOOKED_THROUGH_BYTES);
+        let mut checked_bytes = 0;
+        for at in (self.end..until).step_by(WINDOW_BYTES as usize) {
+            let Some(piece) = reader.bytes(at, WINDOW_BYTES.min(until - at) as usize)? else { break };
             let words = piece.chunks_exact(8).zip((at..).step_by(8));
             let epochs: Vec<u64> = words.filter(|(word, _)| u64_at(word, 0) == self.epoch).map(|(_, at)| at).collect();
             for chunk_at in epochs.into_iter().filter_map(|at| at.checked_sub(8)).filter(|at| *at > self.end) {
-                let Some(head) = reader.bytes(chunk_at, HEAD_BYTES)? else { break };
-                let (length, sure_bytes) = (u64::from(u32_at(head, 4)), u64_at(head, 16));
-                if !(self.end + 1..=chunk_at).contains(&sure_bytes) || length > self.half_bytes - chunk_at {
-                    continue;
-                }
-                // Values may have bytes that look like heads: they are not to take more time than the half has bytes.
-                checked_bytes += length;
-                if checked_bytes > self.half_bytes {
+                // Values may have bytes that look like heads: they are not to take more time than others.
+                if checked_bytes > LOOKED_THROUGH_BYTES {
                     return Ok(false);
                 }
-                if reader.chunk(chunk_at)?.is_some() {
+                let Some(head) = reader.bytes(chunk_at, HEAD_BYTES)? else { break };
+                checked_bytes += u64::from(u32_at(head, 4)).min(self.half_bytes);
+                if self.needs_end(reader, chunk_at)? {
                     return Ok(true);
                 }
             }
-            at += count;
         }
         Ok(false)
+    }
+
+    /// Whether the chunk at a byte of the half, if one is there, was written when there was one at the end.
+    fn needs_end(&self, reader: &mut Reader<'_>, at: u64) -> Result<bool, ImageError> {
+        let chunk = reader.chunk(at)?;
+        Ok(chunk.is_some_and(|(head, _)| head.epoch == self.epoch && (self.end + 1..=at).contains(&head.sure_bytes)))
     }
 
     /// Whether nothing is staged.
@@ -278,7 +287,7 @@ impl Reader<'_> {
     /// The head and the bytes of the chunk at byte `at` of the half, if one is there and whole.
     fn chunk(&mut self, at: u64) -> Result<Option<(Head, &[u8])>, ImageError> {
         let Some(head) = self.bytes(at, HEAD_BYTES)? else { return Ok(None) };
-        let head = Head { length: u32_at(head, 4), epoch: u64_at(head, 8) };
+        let head = Head { length: u32_at(head, 4), epoch: u64_at(head, 8), sure_bytes: u64_at(head, 16) };
         if !(1..=EPOCH_MAX).contains(&head.epoch) {
             return Ok(None);
         }
