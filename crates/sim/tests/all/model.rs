@@ -86,7 +86,7 @@ fn twice_what_a_drive_can_do_makes_a_backlog_that_grows() {
 fn throughput_grows_with_threads_and_littles_law_holds() {
     side_by_side(&DESIGNS, |design| {
         let mut before = 0.0;
-        for threads in [1, 4, 16, 64, 256] {
+        for threads in [1, 4, THREADS, 64, 256] {
             let report = of_threads(design, threads);
             let (name, found) = (design.name, under_way(&report));
             let error = found / f64::from(threads) - 1.0;
