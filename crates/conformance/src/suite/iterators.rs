@@ -150,8 +150,12 @@ pub(super) fn a_snapshot_has_the_iterators_of_the_drive(trial: &Trial) {
     if !trial.is_ordered() {
         return;
     }
-    for degree in ["0", "5"] {
-        let mut drive = tiny(trial, degree);
+    // Also with those that glances go along, which move them without a change of the drive.
+    let none = PrefetchDegree::Fixed(0);
+    let plans = [(true, none), (true, PrefetchDegree::Fixed(5)), (false, none)];
+    for (index_prefetch, prefetch_degree) in plans {
+        let mut drive = tiny(trial, "0");
+        drive.engine.set_iterator_plan(IteratorPlan { index_prefetch, prefetch_degree });
         let mut random = trial.random(8);
         drive.life(&mut random, 3000);
         let mut watched: Vec<_> = (0..3).map(|_| Watched::create(&mut drive, &mut random).unwrap()).collect();
@@ -160,7 +164,10 @@ pub(super) fn a_snapshot_has_the_iterators_of_the_drive(trial: &Trial) {
         let copy = drive.snapshot();
         let go_on = |mut drive: Drive| {
             let mut random = trial.random(9);
-            let seen = watch_these(watched.clone(), &mut drive, &mut random, 300);
+            // Before anything else, which might part those of one drive from those of the other.
+            let mut watched = watched.clone();
+            assert!(watched.iter_mut().all(|iterator| iterator.step(&mut drive, &mut random).is_some()));
+            let seen = watch_these(watched, &mut drive, &mut random, 300);
             drive.verify_all();
             (seen, drive.clock, drive.engine.flash_counters().clone(), drive.engine.dram())
         };
