@@ -57,11 +57,17 @@ pub(super) struct Staging {
     sure_bytes: u64,
 }
 
-/// A head whose CRC was right.
+/// The head of a chunk, as it was read.
 struct Head {
     length: u32,
     epoch: u64,
     sure_bytes: u64,
+}
+
+impl Head {
+    fn of(bytes: &[u8]) -> Head {
+        Head { length: u32_at(bytes, 4), epoch: u64_at(bytes, 8), sure_bytes: u64_at(bytes, 16) }
+    }
 }
 
 impl Staging {
@@ -132,7 +138,7 @@ impl Staging {
     fn is_end_needed(&self, reader: &mut Reader<'_>) -> Result<bool, ImageError> {
         let Some(head) = reader.bytes(self.end, HEAD_BYTES)? else { return Ok(false) };
         let behind = self.end + aligned(HEAD_BYTES + u32_at(head, 4) as usize);
-        if self.needs_end(reader, behind)? {
+        if self.like_one_that_needs_end(reader, behind)?.is_some() && reader.chunk(behind)?.is_some() {
             return Ok(true);
         }
         let until = self.half_bytes.min(self.end + LOOKED_THROUGH_BYTES);
@@ -142,13 +148,13 @@ impl Staging {
             let words = piece.chunks_exact(8).zip((at..).step_by(8));
             let epochs: Vec<u64> = words.filter(|(word, _)| u64_at(word, 0) == self.epoch).map(|(_, at)| at).collect();
             for chunk_at in epochs.into_iter().filter_map(|at| at.checked_sub(8)).filter(|at| *at > self.end) {
+                let Some(head) = self.like_one_that_needs_end(reader, chunk_at)? else { continue };
                 // Values may have bytes that look like heads: they are not to take more time than others.
-                if checked_bytes > LOOKED_THROUGH_BYTES {
+                checked_bytes += u64::from(head.length);
+                if checked_bytes > self.half_bytes {
                     return Ok(false);
                 }
-                let Some(head) = reader.bytes(chunk_at, HEAD_BYTES)? else { break };
-                checked_bytes += u64::from(u32_at(head, 4)).min(self.half_bytes);
-                if self.needs_end(reader, chunk_at)? {
+                if reader.chunk(chunk_at)?.is_some() {
                     return Ok(true);
                 }
             }
@@ -156,10 +162,13 @@ impl Staging {
         Ok(false)
     }
 
-    /// Whether the chunk at a byte of the half, if one is there, was written when there was one at the end.
-    fn needs_end(&self, reader: &mut Reader<'_>, at: u64) -> Result<bool, ImageError> {
-        let chunk = reader.chunk(at)?;
-        Ok(chunk.is_some_and(|(head, _)| head.epoch == self.epoch && (self.end + 1..=at).contains(&head.sure_bytes)))
+    /// The head at a byte of the half, if it is like that of a chunk which was written when there was one at the end. Its CRC was not looked at.
+    fn like_one_that_needs_end(&self, reader: &mut Reader<'_>, at: u64) -> Result<Option<Head>, ImageError> {
+        let is_like_one = |head: &Head| {
+            let fits = u64::from(head.length) <= self.half_bytes - at;
+            head.epoch == self.epoch && (self.end + 1..=at).contains(&head.sure_bytes) && fits
+        };
+        Ok(reader.bytes(at, HEAD_BYTES)?.map(Head::of).filter(is_like_one))
     }
 
     /// Whether nothing is staged.
@@ -287,7 +296,7 @@ impl Reader<'_> {
     /// The head and the bytes of the chunk at byte `at` of the half, if one is there and whole.
     fn chunk(&mut self, at: u64) -> Result<Option<(Head, &[u8])>, ImageError> {
         let Some(head) = self.bytes(at, HEAD_BYTES)? else { return Ok(None) };
-        let head = Head { length: u32_at(head, 4), epoch: u64_at(head, 8), sure_bytes: u64_at(head, 16) };
+        let head = Head::of(head);
         if !(1..=EPOCH_MAX).contains(&head.epoch) {
             return Ok(None);
         }

@@ -158,6 +158,37 @@ fn damage_to_several_chunks_or_to_the_length_of_one_is_not_taken_for_a_crash_eit
     }
 }
 
+/// What is behind a gap is found among values that look like heads of its epoch.
+#[test]
+fn a_gap_in_what_was_staged_is_told_whatever_values_are_behind_it() {
+    let (directory, mut image) = image(false);
+    let path = directory.path().join("drive.kv");
+    image.restage(b"1111", Nanos::ZERO).unwrap();
+    let half_at = (image.layout.staging_offset + image.layout.half_bytes) as usize;
+    let lost = image.staging.end as usize;
+    let words = [u64::MAX, image.staging.epoch].map(u64::to_le_bytes).concat();
+    let many = words.repeat(25);
+    image.stage(&many, Nanos::ZERO).unwrap();
+    image.commit().unwrap();
+    let behind = image.staging.end as usize;
+    image.stage(&many, Nanos::ZERO).unwrap();
+    image.commit().unwrap();
+    drop(image);
+    let whole = fs::read(&path).unwrap();
+    // The head of the first, by length and all; the values of both stay.
+    let mut bytes = whole.clone();
+    bytes[half_at + lost..][..24].fill(0xff);
+    fs::write(&path, &bytes).unwrap();
+    let text = ImageBacking::open(&path, WRITABLE).unwrap_err().to_string();
+    assert!(text.contains("the staged bytes at byte"), "{text}");
+    // Behind the last there is nothing that needs it, whatever its values look like: it may be a crash.
+    let mut bytes = whole;
+    bytes[half_at + behind..][..8].fill(0xff);
+    fs::write(&path, &bytes).unwrap();
+    let (mut image, _) = ImageBacking::open(&path, WRITABLE).unwrap();
+    assert_eq!(image.staged().unwrap(), [b"1111", &many[..]].concat());
+}
+
 #[test]
 fn many_small_commits_fit_as_well_as_a_large_one() {
     let (directory, mut image) = image(false);
