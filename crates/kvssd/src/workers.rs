@@ -46,9 +46,9 @@ pub fn run_each<T: Send>(
     let queue = Queue::new(jobs, limits.memory_bytes);
     let done = Mutex::new(Vec::new());
     let work = || {
-        while let Some(Taken { number, work, memory: _memory, operations, is_guess, items }) = queue.take() {
+        while let Some(Taken { number, work, memory: _memory, operations, items }) = queue.take() {
             let progress = Progress::among(overall.bars());
-            let count = overall.count(operations, is_guess, items);
+            let count = overall.count(operations, items);
             let mut observer = Watched { progress, count, number, first_failed: &queue.first_failed };
             let result = work(&mut observer);
             match &result {
@@ -89,7 +89,6 @@ struct State<'a, T> {
 struct Taken<'q, 'a, T> {
     number: usize,
     operations: u64,
-    is_guess: bool,
     items: usize,
     work: Work<'a, T>,
     memory: Memory<'q, 'a, T>,
@@ -121,18 +120,11 @@ impl<'a, T> Queue<'a, T> {
             }
             let fits = state.left.iter().rposition(|(_, job)| job.memory_bytes <= state.free_bytes);
             if let Some(position) = fits.or((state.running == 0).then(|| state.left.len() - 1)) {
-                let (number, Job { operations, is_guess, memory_bytes, items, work }) = state.left.remove(position);
+                let (number, Job { operations, memory_bytes, items, work, .. }) = state.left.remove(position);
                 let bytes = memory_bytes.min(state.free_bytes);
                 state.free_bytes -= bytes;
                 state.running += 1;
-                return Some(Taken {
-                    number,
-                    operations,
-                    is_guess,
-                    items,
-                    work,
-                    memory: Memory { queue: self, bytes },
-                });
+                return Some(Taken { number, operations, items, work, memory: Memory { queue: self, bytes } });
             }
             state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
