@@ -271,12 +271,12 @@ fn threads_go_along_iterators_side_by_side() {
             // What it shows is what there was at that moment.
             let (created, shown) = {
                 let both = shared.read().unwrap();
-                (both.0.glance(namespace, &Command::CreateIterator { options }), shown(&both.1, &from, false, 40))
+                (both.0.glance(namespace, &Command::CreateIterator { options }), shown(&both.1, &from, false, 12))
             };
             let Some(Ok(Reply::IteratorCreated(iterator))) = created else { continue };
             began.fetch_add(1, Ordering::Relaxed);
-            let mut given = pairs_of(ask(&Command::Seek { iterator, key: None, pairs_max: 10 }).unwrap());
-            (0..3).for_each(|_| given.extend(pairs_of(ask(&Command::Next { iterator, pairs_max: 10 }).unwrap())));
+            let mut given = pairs_of(ask(&Command::Seek { iterator, key: None, pairs_max: 3 }).unwrap());
+            (0..3).for_each(|_| given.extend(pairs_of(ask(&Command::Next { iterator, pairs_max: 3 }).unwrap())));
             assert!(given == shown, "{} pairs of {}", given.len(), shown.len());
             assert_eq!(ask(&Command::DestroyIterator { iterator }), Ok(Reply::IteratorDestroyed));
         }
@@ -292,7 +292,7 @@ fn threads_go_along_iterators_side_by_side() {
     });
     let (began, glanced) = (began.into_inner(), glanced.into_inner());
     assert!(began > 200, "{began} of 240 begin side by side");
-    // Values of many pages are left to commands.
+    // Values of many pages are left to commands. So is what meets another thread, which on a busy machine is not to be foreseen.
     assert!(glanced > began, "{glanced} of {} commands on them go side by side", 5 * began);
     assert_eq!(shared.into_inner().unwrap().0.engine().iterators(), 0);
 }
