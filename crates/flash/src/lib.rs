@@ -22,7 +22,6 @@
 //!
 //! What it does not do: decide where anything goes (that is firmware), or know what a key is.
 
-mod blob;
 pub mod checksum;
 pub mod codec;
 mod counters;
@@ -43,13 +42,13 @@ mod store;
 pub mod timing;
 mod unit;
 
-pub use blob::Blob;
 pub use counters::{Cause, Counters, PerCause};
 pub use emulator::Emulator;
 pub use faults::{FaultCounts, FaultRates, FaultyMedium};
 pub use flash::Flash;
 pub use geometry::{BlockAddress, DieId, Geometry, PageAddress, SuperblockId, UnitAddress};
 pub use image::{CreateOptions, Files, ImageBacking, ImageError, ImageFault, OpenOptions, RawFile, SystemFiles};
+pub use kvssd_types::Blob;
 pub use nand::Nand;
 pub use owner::Owner;
 pub use power::{PowerCut, PowerLoss};

@@ -166,7 +166,7 @@ impl Rope {
     #[inline]
     pub fn push_value(&mut self, value: &Value) {
         match value {
-            Value::Bytes(bytes) => self.push_blob(Arc::clone(bytes).into()),
+            Value::Bytes(bytes) => self.push_blob(bytes.clone()),
             Value::Pattern(pattern) => self.push_pattern(*pattern),
         }
     }

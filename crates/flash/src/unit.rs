@@ -9,8 +9,8 @@
 //! A large drive keeps millions of these: on `kvvirt`, with eight pages of four records, one takes just under a kibibyte.
 
 use crate::Blob;
-use crate::blob::touch;
 use crate::rope::{LiteralHead, Rope, RopeRef, START_BYTES, get_number, put_number};
+use kvssd_types::touch;
 
 /// A page to look at.
 #[derive(Clone, Copy, Debug)]

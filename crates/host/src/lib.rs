@@ -70,7 +70,7 @@ pub use kvssd_device::{CacheInfo, FirmwareStats};
 pub use kvssd_flash::Owner;
 pub use kvssd_ftl::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo};
 pub use kvssd_nvme_client::{Digests, DriveUrl};
-pub use kvssd_types::{IteratorOptions, NamespaceId, StoreCondition, Value};
+pub use kvssd_types::{Blob, IteratorOptions, NamespaceId, StoreCondition, Value};
 pub use namespace::Namespace;
 pub use options::{Missing, Options};
 pub use pair_cache::{PairCache, PairCacheStats};

@@ -7,6 +7,7 @@
 //! A key keeps its place in the order while it exists. A deleted key has no place to go on from.
 
 use crate::{Error, Namespace};
+use kvssd_types::Blob;
 use std::collections::VecDeque;
 use std::iter::FusedIterator;
 
@@ -14,7 +15,7 @@ use std::iter::FusedIterator;
 const PAGE_KEYS: usize = 256;
 
 /// A key and its value.
-pub type Pair = (Box<[u8]>, Vec<u8>);
+pub type Pair = (Box<[u8]>, Blob);
 
 /// Keys, and how many were requested.
 type Listed = (Vec<Box<[u8]>>, usize);
@@ -121,8 +122,8 @@ impl<'a> Pairs<'a> {
     }
 
     fn value_of(&mut self, key: Box<[u8]>) -> Option<Result<Pair, Error>> {
-        match self.keys.namespace.retrieve(&key) {
-            Ok(value) => value.map(|value| Ok((key, value))),
+        match self.keys.namespace.retrieve_value(&key) {
+            Ok(value) => value.map(|value| Ok((key, value.into_bytes()))),
             Err(error) => {
                 self.keys.coming.clear();
                 self.keys.cursor.is_at_end = true;

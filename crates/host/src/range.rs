@@ -7,7 +7,7 @@
 //! ```
 
 use crate::{Error, Namespace, Pair};
-use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Reply};
+use kvssd_types::{Blob, Command, IteratedPair, IteratorId, IteratorOptions, Reply, Value};
 use std::iter::FusedIterator;
 use std::vec;
 
@@ -64,7 +64,7 @@ impl RangeCursor {
             Some(Reply::Pairs(pairs)) => {
                 self.is_begun = true;
                 self.pairs_max = (2 * pairs_max).min(PAGE_PAIRS_MAX);
-                let owned = |(key, value): IteratedPair| (key, value.map_or_else(Vec::new, |value| value.to_vec()));
+                let owned = |(key, value): IteratedPair| (key, value.map_or_else(Blob::default, Value::into_bytes));
                 Ok(pairs.into_iter().map(owned).collect())
             }
             other => unreachable!("{other:?} does not answer a range"),

@@ -114,7 +114,8 @@ fn a_forked_child_is_refused(partitions: u32) {
     assert!(matches!(refused, Error::Locked { .. }), "the lock went with a child: {refused}");
     store.close().unwrap();
     let found: BTreeMap<_, _> = open(&path).pairs().map(Result::unwrap).collect();
-    let wanted = (0..3000).map(|number| (Box::from(key(number)), vec![7 + (number / 1000) as u8; 300])).collect();
+    let wanted =
+        (0..3000).map(|number| (Box::from(key(number)), vec![7 + (number / 1000) as u8; 300].into())).collect();
     assert!(found == wanted, "{} of 3000 pairs are as they were", found.len());
 }
 

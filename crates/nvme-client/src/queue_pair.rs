@@ -17,8 +17,8 @@
 use kvssd_nvme_spec::fabrics::FABRICS_OPCODE;
 use kvssd_nvme_spec::pdu::{DataHeader, Decoded, Fault, FaultStatus, Framing, IcResponse, Pdu, R2tHeader, Sender};
 use kvssd_nvme_spec::{CompletionEntry, DataPointer, Status, SubmissionEntry};
+use kvssd_types::Blob;
 use std::fmt;
-use std::sync::Arc;
 
 /// The smallest MAXH2CDATA that a controller may have, in bytes.
 const HOST_DATA_BYTES_MIN: u32 = 4096;
@@ -41,9 +41,9 @@ pub(crate) enum Payload {
     /// To the host, at most that many bytes.
     In(u32),
     /// To the controller.
-    Out(Arc<[u8]>),
+    Out(Blob),
     /// To the controller, in the capsule, and to the host, at most that many bytes.
-    Both(Arc<[u8]>, u32),
+    Both(Blob, u32),
 }
 
 /// A completion queue entry, with the data that came before it.
@@ -107,7 +107,7 @@ pub(crate) struct QueuePair {
 #[derive(Debug)]
 enum Slot {
     Free,
-    Outstanding { buffer_bytes: u32, data: Vec<u8>, value: Option<Arc<[u8]>>, sent_bytes: u32 },
+    Outstanding { buffer_bytes: u32, data: Vec<u8>, value: Option<Blob>, sent_bytes: u32 },
     Completed(Completion),
 }
 

@@ -17,8 +17,9 @@ use kvssd_nvme_spec::list::{LIST_HEADER_BYTES, ListReader};
 use kvssd_nvme_spec::named::{CACHE_STAMP_BYTES, set_meant_birth};
 use kvssd_nvme_spec::status::HOST_QUOTA;
 use kvssd_nvme_spec::{Status, SubmissionEntry};
-use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
-use std::sync::Arc;
+use kvssd_types::{
+    Blob, Command, IteratedPair, IteratorId, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value,
+};
 
 /// Bytes of an entry of a list with the longest key, padded.
 const LIST_KEY_BYTES: usize = 20;
@@ -245,7 +246,7 @@ fn iterator_ended() -> Error {
     Error::Refused(why.to_owned())
 }
 
-fn bytes_of(value: Value) -> Arc<[u8]> {
+fn bytes_of(value: Value) -> Blob {
     match value {
         Value::Bytes(bytes) => bytes,
         Value::Pattern(_) => value.to_vec().into(),

@@ -219,7 +219,7 @@ impl Execution<'_, '_> {
             }
             KvCommand::Store { key, options, .. } => {
                 let condition = condition_of(*options)?;
-                let (key, value) = (key_of(key)?, Value::Bytes(value.unwrap_or_default()));
+                let (key, value) = (key_of(key)?, Value::Bytes(value.unwrap_or_default().into()));
                 let value_bytes = value.len() as u64;
                 let store = Command::Store { key, value, condition };
                 if !self.is_recognized(&store) {

@@ -9,6 +9,7 @@
 //!
 //! Nothing here does I/O, reads a clock or knows how a drive works.
 
+mod blob;
 mod command;
 mod error;
 mod iterator;
@@ -20,6 +21,7 @@ mod request;
 mod time;
 mod value;
 
+pub use blob::{Blob, touch};
 pub use command::{BLOCK_BYTES, Command, PlacementHandle, Reply, StoreCondition};
 pub use error::KvError;
 pub use iterator::{IteratedPair, IteratorId, IteratorOptions};

@@ -1,6 +1,6 @@
 //! Values: bytes a host gave, or bytes that a seed describes.
 
-use crate::mix64;
+use crate::{Blob, mix64};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl Pattern {
 #[derive(Clone, Debug)]
 pub enum Value {
     /// Bytes that are held.
-    Bytes(Arc<[u8]>),
+    Bytes(Blob),
     /// Bytes that are described.
     Pattern(Pattern),
 }
@@ -79,15 +79,24 @@ impl Value {
         self.len() == 0
     }
 
-    /// A part of it.
+    /// A part of it, which keeps the memory of all.
     ///
     /// # Panics
     /// When `range` leaves the value.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Value {
         match self {
-            Value::Bytes(bytes) => Value::Bytes(bytes[range].into()),
+            Value::Bytes(bytes) => Value::Bytes(bytes.part(range)),
             Value::Pattern(pattern) => Value::Pattern(pattern.slice(range)),
+        }
+    }
+
+    /// The bytes, without a copy where they are held.
+    #[must_use]
+    pub fn into_bytes(self) -> Blob {
+        match self {
+            Value::Bytes(bytes) => bytes,
+            described @ Value::Pattern(_) => described.to_vec().into(),
         }
     }
 
@@ -185,7 +194,7 @@ impl ValueBuilder {
     pub fn build(self) -> Value {
         match self.pattern {
             Some(pattern) => Value::Pattern(pattern),
-            None if self.filled == self.room.len() => Value::Bytes(self.room),
+            None if self.filled == self.room.len() => Value::Bytes(self.room.into()),
             None => Value::Bytes(self.room[..self.filled].into()),
         }
     }

@@ -27,7 +27,7 @@ fn agrees(store: &Store, name: &str, map: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let namespace = store.namespace(name).unwrap();
     assert_eq!(namespace.count().unwrap(), map.len() as u64);
     let mut pairs: Vec<_> =
-        namespace.pairs().map(|pair| pair.unwrap()).map(|(key, value)| (key.into(), value)).collect();
+        namespace.pairs().map(|pair| pair.unwrap()).map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
     if !namespace.info().unwrap().is_ordered {
         pairs.sort();
     }
@@ -77,7 +77,8 @@ fn names_iterators_and_long_keys_are_the_same_on_the_wire_and_in_the_image() {
             // Another host takes all away meanwhile, and puts it back.
             let theirs = other.namespace("tree").unwrap();
             maps[1].keys().take(50).for_each(|key| assert!(theirs.delete(key).unwrap()));
-            let shown: Vec<_> = range.map(|pair| pair.unwrap()).map(|(key, value)| (Vec::from(key), value)).collect();
+            let shown: Vec<_> =
+                range.map(|pair| pair.unwrap()).map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
             maps[1].iter().take(50).for_each(|(key, value)| theirs.store(key, value).unwrap());
             let mut wanted: Vec<_> = maps[1].clone().into_iter().filter(|(key, _)| key.starts_with(prefix)).collect();
             if descending {

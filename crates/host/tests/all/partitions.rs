@@ -84,7 +84,7 @@ fn threads_share_partitions_and_ranges_show_batches_whole() {
             for _ in 0..60 {
                 let range = store.namespace_at(id).range(&IteratorOptions::default()).unwrap();
                 let pairs: Vec<_> = range.map(Result::unwrap).collect();
-                let values: std::collections::BTreeSet<_> = pairs.iter().map(|(_, value)| value).collect();
+                let values: std::collections::BTreeSet<_> = pairs.iter().map(|(_, value)| value.to_vec()).collect();
                 assert!(values.len() <= 1 && (pairs.is_empty() || pairs.len() == keys.len()), "{pairs:?}");
             }
         });

@@ -1,7 +1,7 @@
 //! Ranges: what was there when they began, whatever happens meanwhile.
 
 use crate::designs;
-use kvssd_host::{Error, IteratorOptions, NamespaceAttributes, Options, Store};
+use kvssd_host::{Error, IteratorOptions, NamespaceAttributes, Options, Pair, Store};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -36,8 +36,8 @@ fn key(number: u32) -> Vec<u8> {
     format!("{:03}", number % 700).into_bytes()
 }
 
-fn shown(range: impl Iterator<Item = Result<(Box<[u8]>, Vec<u8>), Error>>) -> Vec<(Vec<u8>, Vec<u8>)> {
-    range.map(|pair| pair.map(|(key, value)| (key.into(), value)).unwrap()).collect()
+fn shown(range: impl Iterator<Item = Result<Pair, Error>>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    range.map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
 }
 
 #[test]

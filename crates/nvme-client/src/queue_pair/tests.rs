@@ -78,7 +78,7 @@ proptest! {
 #[test]
 fn a_large_value_goes_as_the_controller_asks_for_it_and_only_so() {
     let mut queue = queue_pair(false, false);
-    let value: Arc<[u8]> = (0..10_000u32).map(|at| at as u8).collect();
+    let value: Blob = (0..10_000u32).map(|at| at as u8).collect::<Vec<u8>>().into();
     let command = KvCommand::Store { key: KvKey::new(b"k").unwrap(), value_bytes: 10_000, options: Default::default() };
     let id = queue.submit(&command.entry(1), &Payload::Out(value.clone())).unwrap();
     assert_eq!(queue.outgoing().len(), 72, "the value is not in the capsule");

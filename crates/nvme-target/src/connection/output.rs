@@ -6,12 +6,10 @@ use crate::completion::{Completion, Data};
 use crate::limits::PDU_DATA_BYTES_MAX;
 use crate::metrics::Metrics;
 use kvssd_nvme_spec::pdu::{DataHeader, Framing, Pdu, Sender};
-use kvssd_types::{Nanos, Value};
+use kvssd_types::{Blob, Nanos, Value};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 use std::io::IoSlice;
-use std::ops::Range;
-use std::sync::Arc;
 
 /// The most capacity that an empty buffer keeps.
 const KEPT_BYTES_MAX: usize = 1 << 20;
@@ -28,14 +26,14 @@ const PARTS_MAX: usize = 512;
 enum Part {
     Encoded(Vec<u8>),
     /// These bytes of a value.
-    Lent(Arc<[u8]>, Range<usize>),
+    Lent(Blob),
 }
 
 impl Part {
     fn bytes(&self) -> &[u8] {
         match self {
             Part::Encoded(bytes) => bytes,
-            Part::Lent(value, range) => &value[range.clone()],
+            Part::Lent(value) => value,
         }
     }
 }
@@ -201,7 +199,7 @@ impl Output {
     }
 
     /// Encodes data. What it is a part of may be lent.
-    fn write_data(&mut self, command_id: u16, data: &[u8], shared: Option<&Arc<[u8]>>, framing: &Framing) {
+    fn write_data(&mut self, command_id: u16, data: &[u8], shared: Option<&Blob>, framing: &Framing) {
         let mut offset = 0;
         for part in data.chunks(PDU_DATA_BYTES_MAX as usize) {
             let header = DataHeader::new(command_id, 0, offset as u32, part.len() as u32);
@@ -215,7 +213,7 @@ impl Output {
             };
             let digest = self.encode(|out| pdu.encode_around(framing, out));
             self.bytes += range.len();
-            self.parts.push_back(Part::Lent(Arc::clone(shared), range));
+            self.parts.push_back(Part::Lent(shared.part(range)));
             if let Some(digest) = digest {
                 self.encode(|out| out.extend(digest));
             }
@@ -242,8 +240,8 @@ mod tests {
     #[test]
     fn what_is_lent_is_sent_in_its_place() {
         let framing = Framing { header_digest: true, data_digest: true, ..Framing::INITIAL };
-        let values: Vec<Arc<[u8]>> = [0, 1, LENT_BYTES_MIN - 1, LENT_BYTES_MIN, 3 * PDU_DATA_BYTES_MAX as usize + 5]
-            .map(|length| (0..length).map(|at| (at * 7 + length) as u8).collect())
+        let values: Vec<Blob> = [0, 1, LENT_BYTES_MIN - 1, LENT_BYTES_MIN, 3 * PDU_DATA_BYTES_MAX as usize + 5]
+            .map(|length| (0..length).map(|at| (at * 7 + length) as u8).collect::<Vec<u8>>().into())
             .to_vec();
         let (mut lent, mut copied) = (Output::default(), Output::default());
         for round in 0..3 {

@@ -47,7 +47,7 @@ fn numbered(design: &str, keys: u32) -> (Desk, Store) {
 }
 
 fn all(store: &Store) -> BTreeMap<Box<[u8]>, Vec<u8>> {
-    let pairs: Vec<_> = store.pairs().map(Result::unwrap).collect();
+    let pairs: Vec<_> = store.pairs().map(Result::unwrap).map(|(key, value)| (key, value.to_vec())).collect();
     let map: BTreeMap<_, _> = pairs.iter().cloned().collect();
     assert_eq!(map.len(), pairs.len(), "a pair is met twice");
     map
@@ -203,7 +203,9 @@ fn called(name: &str) -> NamespaceAttributes {
 /// Pairs of all namespaces, by name or number.
 fn everything(store: &Store) -> BTreeMap<String, BTreeMap<Box<[u8]>, Vec<u8>>> {
     let infos = store.namespaces().unwrap().into_iter();
-    let pairs = |name: &str| store.namespace(name).unwrap().pairs().map(Result::unwrap).collect();
+    let pairs = |name: &str| {
+        store.namespace(name).unwrap().pairs().map(Result::unwrap).map(|(key, value)| (key, value.to_vec())).collect()
+    };
     infos
         .map(|info| info.attributes.name.unwrap_or(info.id.to_string()))
         .map(|name| (name.clone(), pairs(&name)))

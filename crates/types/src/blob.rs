@@ -27,7 +27,8 @@ impl Blob {
     }
 
     /// Reads the first bytes, for the processor to have them at hand.
-    pub(crate) fn touch(&self) -> u8 {
+    #[must_use]
+    pub fn touch(&self) -> u8 {
         touch(&self[..self.len().min(TOUCHED_BYTES)])
     }
 
@@ -36,7 +37,7 @@ impl Blob {
     /// # Panics
     /// When there are not so many.
     #[must_use]
-    pub(crate) fn part(&self, part: Range<usize>) -> Blob {
+    pub fn part(&self, part: Range<usize>) -> Blob {
         assert!(part.start <= part.end && part.end <= self.len());
         Blob { memory: Arc::clone(&self.memory), start: self.start + part.start as u32, length: part.len() as u32 }
     }
@@ -74,8 +75,42 @@ impl From<Arc<[u8]>> for Blob {
     }
 }
 
+impl From<&[u8]> for Blob {
+    fn from(bytes: &[u8]) -> Self {
+        Arc::<[u8]>::from(bytes).into()
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for Blob {
+    fn from(bytes: [u8; N]) -> Self {
+        Blob::from(&bytes[..])
+    }
+}
+
+/// As any bytes are.
+impl<B: AsRef<[u8]> + ?Sized> PartialEq<B> for Blob {
+    fn eq(&self, other: &B) -> bool {
+        **self == *other.as_ref()
+    }
+}
+
+impl PartialEq<Blob> for Vec<u8> {
+    fn eq(&self, other: &Blob) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Blob {}
+
+impl AsRef<[u8]> for Blob {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 /// Reads a byte of each cache line.
-pub(crate) fn touch(bytes: &[u8]) -> u8 {
+#[must_use]
+pub fn touch(bytes: &[u8]) -> u8 {
     bytes.iter().step_by(CACHE_LINE_BYTES).fold(0, |touched, byte| touched ^ byte)
 }
 
