@@ -201,6 +201,10 @@ impl<B: Backing> Backing for Medium<B> {
         if self.state.holds_commits.load(Ordering::Relaxed) { Ok(()) } else { self.catch_up() }
     }
 
+    fn lend(&self) -> u64 {
+        self.image.lend()
+    }
+
     fn warm(&self, places: &[(PageAddress, usize)]) {
         self.image.warm(places);
     }

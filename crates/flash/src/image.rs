@@ -297,6 +297,10 @@ impl Backing for ImageBacking {
         self.opened.bring(PageIdentity { page: first, erases: self.erases_of(first) }, pages, read);
     }
 
+    fn lend(&self) -> u64 {
+        if self.keeps_written { self.opened.lend() } else { 0 }
+    }
+
     fn warm(&self, places: &[(PageAddress, usize)]) {
         self.opened.warm(places);
     }

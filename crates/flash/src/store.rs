@@ -191,6 +191,12 @@ pub trait Backing: Send + Sync {
         0
     }
 
+    /// Gives the firmware some more of the memory for pages, for good: how many bytes; 0 when there is none to give. Of a medium whose pages are
+    /// dear, and which shows them ([`Backing::look`]).
+    fn lend(&self) -> u64 {
+        0
+    }
+
     /// The bytes from these on, of these pages, will be looked at soon: memory may begin to bring them closer.
     fn warm(&self, places: &[(PageAddress, usize)]) {
         let _ = places;

@@ -1,13 +1,14 @@
 //! The controller: its cores, and what they and the flash are made to do as a paper's emulator does it.
 //!
 //! Below: what its memory holds beside tables and logs: stores that are [`behind`], blocks that are [`gathered`], pages that are [`read_ahead`],
-//! [`heads`] of records, and what iterators have [`held`]. It imports `layout`.
+//! [`heads`] of records, [`values`] in the order of keys, and what iterators have [`held`]. It imports `layout`.
 
 pub(crate) mod behind;
 pub(crate) mod gathered;
 pub(crate) mod heads;
 pub(crate) mod held;
 pub(crate) mod read_ahead;
+pub(crate) mod values;
 
 use crate::controller::behind::Behind;
 use kvssd_flash::timing::{Pool, Recording, Work};

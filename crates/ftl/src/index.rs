@@ -2,6 +2,7 @@
 
 mod contents;
 mod forecast;
+mod kept_values;
 pub(crate) mod look;
 mod lookups;
 mod pair_change;
@@ -208,15 +209,15 @@ pub trait RangeIndex {
     /// Opens a cursor as [`RangeIndex::open`] does, beside others who look. None where that takes more than to remember it.
     fn open_beside(&self, cursor: IteratorId, plan: CursorPlan) -> Option<()>;
 
-    /// Shows to `see` what a cursor comes to from `from` on, as [`RangeIndex::seek`] and [`RangeIndex::next`] give it, until `see` wants no
-    /// more or there is none. The cursor stays where it is, and nothing changes: others may look at the same time. None where not all is to be
+    /// Shows to `see` what a cursor comes to from `from` on, as [`RangeIndex::seek`] and [`RangeIndex::next`] give it, and where an entry of
+    /// the index on flash says so, until `see` wants no more or there is none. The cursor stays where it is, and nothing changes: others may look at the same time. None where not all is to be
     /// seen.
     fn look_along(
         &self,
         cursor: IteratorId,
         from: Option<&[u8]>,
         sight: &dyn Sight,
-        see: &mut dyn FnMut(OwnedKey, PairPlace) -> bool,
+        see: &mut dyn FnMut(OwnedKey, PairPlace, Option<EntryPlace>) -> bool,
     ) -> Option<()>;
 
     /// Ends a cursor as [`RangeIndex::close`] does, beside others who look. None where something is to be given up with it: then it is open
@@ -225,6 +226,15 @@ pub trait RangeIndex {
 
     /// The index's own records that live for cursors alone: the next mount must not know them.
     fn kept_for_cursors(&self) -> Vec<(Grain, u32)>;
+}
+
+/// Where an entry of an index is on flash. As long as its page lies there, it says the same of the same key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryPlace {
+    /// Its page.
+    pub page: Grain,
+    /// Which of the page's entries.
+    pub number: u32,
 }
 
 /// How a cursor goes.

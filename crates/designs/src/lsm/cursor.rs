@@ -15,7 +15,8 @@ use super::summary::Summary;
 use super::table::{TableId, damaged};
 use super::table_reader::{TableReader, Timed};
 use kvssd_flash::Blob;
-use kvssd_ftl::PairPlace;
+use kvssd_ftl::index::EntryPlace;
+use kvssd_ftl::{Grain, PairPlace};
 use kvssd_types::{KvError, Nanos, OwnedKey};
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -62,6 +63,8 @@ struct Loaded {
     id: TableId,
     pages: usize,
     page: usize,
+    /// Where the page lay when its bytes were fetched.
+    place: Grain,
     bytes: Blob,
     slot: usize,
 }
@@ -73,6 +76,10 @@ impl Loaded {
 
     fn entry(&self) -> Result<(&[u8], Entry), KvError> {
         self.page().get(self.slot).ok_or_else(|| damaged(self.id))
+    }
+
+    fn entry_place(&self) -> EntryPlace {
+        EntryPlace { page: self.place, number: self.slot as u32 }
     }
 
     /// Whether so few entries are left that the next table may be needed before it could be read.
@@ -87,6 +94,7 @@ impl Loaded {
     /// Goes to the first entry of a page, or the last.
     fn turn_page(&mut self, reader: &mut impl TableReader, page: usize, is_last: bool) -> Result<(), KvError> {
         self.bytes = reader.content(self.id, page)?;
+        self.place = reader.tables().get(self.id).place.pages[page];
         self.page = page;
         self.slot = if is_last { self.page().count().saturating_sub(1) } else { 0 };
         Ok(())
@@ -104,6 +112,9 @@ impl Loaded {
         Ok(true)
     }
 }
+
+/// A key, where its pair is, and where the entry that says so is, if that is on flash.
+pub(super) type FoundPair = (OwnedKey, PairPlace, Option<EntryPlace>);
 
 /// The cursor. It has nothing before it was sent somewhere.
 #[derive(Clone, Debug)]
@@ -211,40 +222,47 @@ impl Cursor {
         Ok(())
     }
 
-    /// The run that has the next key of all tables, and its entry.
-    fn first_of_tables(&self) -> Result<Option<(&[u8], Entry)>, KvError> {
-        let first = self.order.last().and_then(|&number| self.runs[number].loaded.as_ref());
-        first.map(Loaded::entry).transpose()
+    /// The table that has the next key of all tables.
+    fn first_of_tables(&self) -> Option<&Loaded> {
+        self.order.last().and_then(|&number| self.runs[number].loaded.as_ref())
     }
 
-    /// The entry that it stands at, of the newest run that has the key; deleted keys too. Goes on to the next key.
-    fn step(&mut self, reader: &mut impl TableReader) -> Result<Option<(OwnedKey, Entry)>, KvError> {
+    /// The entry that it stands at, of the newest run that has the key, and where that is on flash; deleted keys too. Goes on to the next key.
+    fn step(
+        &mut self,
+        reader: &mut impl TableReader,
+    ) -> Result<Option<(OwnedKey, Entry, Option<EntryPlace>)>, KvError> {
         reader.compare(self.runs.len());
-        let in_tables = self.first_of_tables()?;
+        let in_tables = match self.first_of_tables() {
+            Some(loaded) => Some((loaded.entry()?, loaded.entry_place())),
+            None => None,
+        };
         // Of equal keys that in memory is the newest.
         let is_of_tables = match (&self.in_memory, in_tables) {
-            (Some((key, _)), Some((first, _))) => self.direction.order(key, first).is_gt(),
+            (Some((key, _)), Some(((first, _), _))) => self.direction.order(key, first).is_gt(),
             (in_memory, _) => in_memory.is_none(),
         };
-        let (key, entry) = match in_tables.filter(|_| is_of_tables) {
-            Some((key, entry)) => (OwnedKey::from(key), entry),
+        let (key, entry, place) = match in_tables.filter(|_| is_of_tables) {
+            Some(((key, entry), place)) => (OwnedKey::from(key), entry, Some(place)),
             None => {
                 let Some((key, entry)) = self.in_memory.take() else { return Ok(None) };
                 let is_up = self.direction == Direction::Up;
                 self.in_memory = owned(self.memtable.from(Bound::Excluded(&key), is_up));
-                (key, entry)
+                (key, entry, None)
             }
         };
-        while self.first_of_tables()?.is_some_and(|(first, _)| order(first, &key).is_eq()) {
+        while let Some(first) = self.first_of_tables()
+            && order(first.entry()?.0, &key).is_eq()
+        {
             let Some(number) = self.order.pop() else { break };
             self.runs[number].advance(reader, &self.summary, self.direction)?;
             self.line_up(number)?;
         }
-        Ok(Some((key, entry)))
+        Ok(Some((key, entry, place)))
     }
 
     /// The next key that was not deleted, and what is known of it.
-    pub(super) fn next(&mut self, reader: &mut impl TableReader) -> Result<Option<(OwnedKey, PairPlace)>, KvError> {
+    pub(super) fn next(&mut self, reader: &mut impl TableReader) -> Result<Option<FoundPair>, KvError> {
         if std::mem::replace(&mut self.is_lost, true) {
             return Err(KvError::Unrecovered(
                 "the range has come to what cannot be read: seek to another key".to_owned(),
@@ -252,12 +270,12 @@ impl Cursor {
         }
         loop {
             match self.step(reader)? {
-                Some((_, entry)) if entry.is_deleted() => {}
+                Some((_, entry, _)) if entry.is_deleted() => {}
                 found => {
                     self.is_lost = false;
-                    return Ok(found.map(|(key, Entry { place, value_bytes })| {
+                    return Ok(found.map(|(key, Entry { place, value_bytes }, entry)| {
                         let key_bytes = key.len() as u32;
-                        (key, PairPlace { place, key_bytes, value_bytes })
+                        (key, PairPlace { place, key_bytes, value_bytes }, entry)
                     }));
                 }
             }
@@ -275,7 +293,7 @@ impl Run {
     ) -> Result<&mut Loaded, KvError> {
         let id = summary.level(self.level)[table];
         let pages = reader.tables().pages_of(id).len();
-        let mut loaded = Loaded { table, id, pages, page, bytes: Blob::default(), slot: 0 };
+        let mut loaded = Loaded { table, id, pages, page, place: Grain(0), bytes: Blob::default(), slot: 0 };
         loaded.turn_page(reader, page, is_last)?;
         Ok(self.loaded.insert(loaded))
     }

@@ -5,7 +5,7 @@ use super::cursor::{Cursor, Direction};
 use super::summary::Summary;
 use super::table::Table;
 use super::table_reader::{Glancing, Timed};
-use kvssd_ftl::index::{CursorPlan, RangeIndex, Sight};
+use kvssd_ftl::index::{CursorPlan, EntryPlace, RangeIndex, Sight};
 use kvssd_ftl::{Grain, Io, PairPlace};
 use kvssd_types::{IteratorId, KEY_BYTES_MAX, KvError, OwnedKey};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ impl RangeIndex for Lsm {
         cursor.seek(&mut reader, first)?;
         let mut keys = Vec::new();
         while keys.len() < count
-            && let Some((key, _)) = cursor.next(&mut reader)?
+            && let Some((key, ..)) = cursor.next(&mut reader)?
         {
             keys.push(key);
         }
@@ -84,7 +84,7 @@ impl RangeIndex for Lsm {
     fn next(&mut self, io: &mut Io<'_>, cursor: IteratorId) -> Result<Option<(OwnedKey, PairPlace)>, KvError> {
         let Lsm { cursors, tables, .. } = self;
         let cursor = cursors.get_mut().get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
-        cursor.next(&mut Timed { io, tables })
+        Ok(cursor.next(&mut Timed { io, tables })?.map(|(key, pair, _)| (key, pair)))
     }
 
     fn read_ahead(&mut self, io: &mut Io<'_>, cursor: IteratorId) {
@@ -127,13 +127,13 @@ impl RangeIndex for Lsm {
         cursor: IteratorId,
         from: Option<&[u8]>,
         sight: &dyn Sight,
-        see: &mut dyn FnMut(OwnedKey, PairPlace) -> bool,
+        see: &mut dyn FnMut(OwnedKey, PairPlace, Option<EntryPlace>) -> bool,
     ) -> Option<()> {
         let mut cursor = self.cursors.look().get(&cursor)?.anew();
         let mut reader = Glancing { sight, tables: &self.tables };
         cursor.seek(&mut reader, from.unwrap_or(BEHIND_ALL)).ok()?;
-        while let Some((key, pair)) = cursor.next(&mut reader).ok()?
-            && see(key, pair)
+        while let Some((key, pair, entry)) = cursor.next(&mut reader).ok()?
+            && see(key, pair, entry)
         {}
         Some(())
     }

@@ -217,6 +217,59 @@ fn iterators_go_on_where_they_stand_whoever_asks_and_whatever_is_changed() {
     assert!(["held_records", "index_cursors"].iter().all(|part| !dram.parts().contains_key(part)), "{dram:?}");
 }
 
+/// Neighbours among the keys lie anywhere: who has seen them once sees them again without their pages, in either direction, also when they
+/// were moved meanwhile, and what was changed as it is now.
+#[test]
+fn small_values_that_were_seen_are_at_hand_in_the_order_of_their_keys() {
+    let folder = TempDir::new().unwrap();
+    let (mut drive, namespace) = create(&folder.path().join("drive.kv"), 8 << 20);
+    let (mut model, mut random) = (Pairs::new(), Random::new(11));
+    let store = |drive: &mut Drive, model: &mut Pairs, key: u64| {
+        let (key, value) = ((key * 7).to_be_bytes().to_vec(), key.to_le_bytes().repeat(1 + (key % 40) as usize));
+        let command =
+            Command::Store { key: Key::new(&key).unwrap(), value: value[..].into(), condition: StoreCondition::Always };
+        drive.execute_in(namespace, command).unwrap();
+        model.insert(key, value);
+    };
+    let pages_of = |drive: &mut Drive, model: &Pairs, descending: bool| {
+        let (before, iterator) = (drive.engine().pages_glanced(), begin(drive, namespace, descending));
+        let mut shown = Vec::new();
+        loop {
+            let next = match shown.is_empty() {
+                true => Command::Seek { iterator, key: None, pairs_max: 50 },
+                false => Command::Next { iterator, pairs_max: 50 },
+            };
+            let reply = drive.glance(namespace, &next).unwrap_or_else(|| drive.execute_in(namespace, next));
+            match pairs_of(reply.unwrap()) {
+                pairs if pairs.is_empty() => break,
+                pairs => shown.extend(pairs),
+            }
+        }
+        let mut wanted: Vec<_> = model.clone().into_iter().collect();
+        if descending {
+            wanted.reverse();
+        }
+        assert!(shown == wanted, "{} pairs of {}", shown.len(), wanted.len());
+        drive.execute_in(namespace, Command::DestroyIterator { iterator }).unwrap();
+        drive.engine().pages_glanced() - before
+    };
+    for _ in 0..3 {
+        (0..20_000).for_each(|_| store(&mut drive, &mut model, random.below(10_000)));
+        let pages = [false, false, true].map(|descending| pages_of(&mut drive, &model, descending));
+        // Those whose keys the MemTable has lie anywhere still.
+        assert!(pages[0] > pages[1] + 2000 && pages[1] == pages[2], "{pages:?}");
+        // Some are replaced, others deleted; all others are moved.
+        (0..200).for_each(|_| store(&mut drive, &mut model, random.below(10_000)));
+        for _ in 0..200 {
+            let key = (random.below(10_000) * 7).to_be_bytes().to_vec();
+            if model.remove(&key).is_some() {
+                drive.execute_in(namespace, Command::Delete { key: Key::new(&key).unwrap() }).unwrap();
+            }
+        }
+        pages_of(&mut drive, &model, false);
+    }
+}
+
 /// Each pair of one iterator comes once, in order for each, whoever asks.
 #[test]
 fn threads_share_an_iterator() {

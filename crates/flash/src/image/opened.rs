@@ -6,7 +6,8 @@
 //!   slot      [head of a literal] [data area] [out-of-band area]         a page is read to here, its checksum looked at, nothing copied
 //! ```
 //!
-//! What a scan reads once makes room for what the scan reads next (SIEVE, NSDI 2024, within a set).
+//! What a scan reads once makes room for what the scan reads next (SIEVE, NSDI 2024, within a set). Up to half of the slots the firmware may
+//! have instead, one of each set at a time.
 //!
 //! Those who only look take the lock of one set. Whoever has the cache alone needs none.
 
@@ -19,6 +20,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Slots of a set.
 const WAYS: usize = 8;
+/// Those that the firmware may have instead.
+const LENT_MAX: usize = WAYS / 2;
 /// The fewest sets: what a command reads side by side must not be in its own way.
 const SETS_MIN: usize = 8;
 
@@ -49,6 +52,8 @@ struct Set {
     slots: [Slot; WAYS],
     /// The slot that the hand points to.
     hand: u8,
+    /// So many slots, the last ones, are the firmware's.
+    lent: u8,
     /// The page that somebody looked at last.
     looked_at: Option<PageAddress>,
 }
@@ -68,11 +73,16 @@ struct Slot {
 impl OpenedPages {
     /// Room for so many bytes of pages, and for 64 pages at least.
     pub(super) fn new(geometry: &Geometry, cache_bytes: u64) -> Self {
-        let slot_bytes = u64::from(geometry.page_bytes) + u64::from(geometry.oob_bytes);
-        let sets = (cache_bytes / slot_bytes / WAYS as u64).min(geometry.pages()) as usize;
+        let form = PageForm { head: LiteralHead::new(geometry.page_bytes as usize), geometry: *geometry };
+        let sets = (cache_bytes / form.slot_bytes() / WAYS as u64).min(geometry.pages()) as usize;
         let sets = (0..sets.max(SETS_MIN)).map(|_| Mutex::default()).collect();
-        let head = LiteralHead::new(geometry.page_bytes as usize);
-        OpenedPages { sets, form: PageForm { head, geometry: *geometry } }
+        OpenedPages { sets, form }
+    }
+
+    /// Gives the firmware a slot of each set that may have one less, and says how many bytes they are together.
+    pub(super) fn lend(&self) -> u64 {
+        let lent = self.sets.iter().filter(|set| soon(set).is_some_and(|mut set| set.lend())).count();
+        lent as u64 * self.form.slot_bytes()
     }
 
     fn number_of(&self, page: PageAddress) -> usize {
@@ -217,6 +227,10 @@ fn soon<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 }
 
 impl PageForm {
+    fn slot_bytes(&self) -> u64 {
+        u64::from(self.geometry.page_bytes) + u64::from(self.geometry.oob_bytes)
+    }
+
     fn view<'s>(&self, slot: &'s Slot) -> PageView<'s> {
         let (code, oob) = slot.bytes.split_at(self.head.len() + self.geometry.page_bytes as usize);
         let oob = &oob[codec::OOB_HEAD_BYTES as usize..][..slot.oob_bytes];
@@ -278,13 +292,25 @@ impl Set {
         &mut self.slots[way]
     }
 
+    /// Gives up a slot, if it may have one less.
+    fn lend(&mut self) -> bool {
+        let is_lent = usize::from(self.lent) < LENT_MAX;
+        if is_lent {
+            self.lent += 1;
+            let way = WAYS - usize::from(self.lent);
+            (self.pages[way], self.slots[way]) = (None, Slot::default());
+        }
+        is_lent
+    }
+
     fn choose(&mut self) -> usize {
-        if let Some(empty) = self.pages.iter().position(Option::is_none) {
+        let ways = WAYS - usize::from(self.lent);
+        if let Some(empty) = self.pages[..ways].iter().position(Option::is_none) {
             return empty;
         }
         loop {
-            let at = usize::from(self.hand);
-            self.hand = ((at + 1) % WAYS) as u8;
+            let at = usize::from(self.hand) % ways;
+            self.hand = ((at + 1) % ways) as u8;
             if !std::mem::take(&mut self.slots[at].was_asked_again) {
                 return at;
             }
@@ -353,6 +379,28 @@ mod tests {
             (2000 + round * 128..2128 + round * 128).for_each(|page| keep(&mut pages, page));
         }
         assert!((0..128).all(|page| pages.holds(PageAddress(page))), "and longer ones");
+    }
+
+    #[test]
+    fn up_to_half_is_lent_and_the_rest_stays_a_cache() {
+        let mut pages = OpenedPages::new(&GEOMETRY, 256 * 576);
+        (0..256).for_each(|page| keep(&mut pages, page));
+        let mut lent_bytes = 0;
+        for left in [224, 192, 160, 128, 128] {
+            lent_bytes += pages.lend();
+            assert_eq!((0..256).filter(|&page| pages.holds(PageAddress(page))).count(), left);
+            assert_eq!(lent_bytes, (256 - left as u64) * 576);
+        }
+        (1000..1256).for_each(|page| keep(&mut pages, page));
+        assert_eq!((0..2000).filter(|&page| pages.holds(PageAddress(page))).count(), 128);
+        assert_eq!(
+            pages
+                .sets
+                .iter()
+                .map(|set| set.lock().unwrap().slots.iter().filter(|slot| !slot.bytes.is_empty()).count())
+                .sum::<usize>(),
+            128
+        );
     }
 
     #[test]

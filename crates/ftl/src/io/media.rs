@@ -9,6 +9,7 @@
 //! | [`Controller`] | the cores |
 //! | [`Held`] | what iterators keep |
 //! | [`Heads`] | whose records lie where, as far as the host's memory has room |
+//! | [`Values`] | small values in the order of their keys, likewise |
 //! | [`Gathered`] | blocks of which a part has come |
 //! | [`ReadAhead`] | pages that were read ahead of a host of blocks |
 
@@ -17,6 +18,7 @@ use crate::controller::gathered::Gathered;
 use crate::controller::heads::Heads;
 use crate::controller::held::Held;
 use crate::controller::read_ahead::ReadAhead;
+use crate::controller::values::Values;
 use crate::dram::DramUse;
 use crate::journal::durable::Durable;
 use crate::layout::oob::OobFormat;
@@ -40,6 +42,7 @@ pub struct Media {
     pub(crate) controller: Controller,
     pub(crate) held: Shared<Held>,
     pub(crate) heads: Heads,
+    pub(crate) values: Shared<Values>,
     pub(crate) gathered: Gathered,
     pub(crate) ahead: ReadAhead,
     /// Memory for a record that is put together, which the next one takes again.
@@ -58,6 +61,7 @@ impl Media {
         let geometry = *flash.geometry();
         Media {
             heads: Heads::new(flash.backing().heads_bytes()),
+            values: Shared::default(),
             flash,
             space: Space::new(geometry, packing, validity),
             log: Log::new(&geometry, format, placement_handles),
@@ -80,6 +84,7 @@ impl Media {
             controller: self.controller.clone(),
             held: self.held.clone(),
             heads: self.heads.clone(),
+            values: Shared::default(),
             gathered: self.gathered.clone(),
             ahead: self.ahead.clone(),
             scratch: None,

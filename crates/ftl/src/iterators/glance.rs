@@ -9,13 +9,21 @@
 use super::prefetch::PrefetchPool;
 use super::{IteratorPlan, Iterators, Live, user_frontier};
 use crate::index::look::REST_PAGES_MAX;
-use crate::index::{CursorPlan, RangeIndex};
+use crate::index::{CursorPlan, EntryPlace, RangeIndex};
 use crate::io::Io;
 use crate::io::media::Media;
 use crate::journal::PairPlace;
 use crate::layout::address::Grain;
 use kvssd_types::{IteratorId, IteratorOptions, Key, KvError, OwnedKey, Reply, VALUE_BYTES_MAX, Value};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// A pair that is given next.
+struct Chosen {
+    key: OwnedKey,
+    pair: PairPlace,
+    /// What says so, if that is on flash.
+    entry: Option<EntryPlace>,
+}
 
 /// Where an iterator stands that reads nothing ahead.
 #[derive(Clone, Debug, Default)]
@@ -110,10 +118,10 @@ impl Iterators {
         if let Some(from) = sought {
             *spot = Spot { has_sought: true, from, given: None, is_ahead: true };
         }
-        if let Some((last, _)) = chosen.last() {
-            (spot.given, spot.is_ahead) = (Some(last.clone()), true);
+        if let Some(last) = chosen.last() {
+            (spot.given, spot.is_ahead) = (Some(last.key.clone()), true);
         }
-        let pairs = chosen.into_iter().map(|(key, _)| key).zip(values);
+        let pairs = chosen.into_iter().map(|chosen| chosen.key).zip(values);
         Some((Reply::Pairs(pairs.collect()), pages))
     }
 }
@@ -146,12 +154,12 @@ impl Live {
         ranges: &dyn RangeIndex,
         id: IteratorId,
         (from, given, pairs_max): (Option<&[u8]>, Option<&[u8]>, u32),
-    ) -> Option<Vec<(OwnedKey, PairPlace)>> {
+    ) -> Option<Vec<Chosen>> {
         let (mut chosen, mut bytes) = (Vec::with_capacity(pairs_max.min(super::CHOSEN_ROOM) as usize), 0);
         if pairs_max == 0 {
             return Some(chosen);
         }
-        ranges.look_along(id, given.or(from), media, &mut |key, pair| {
+        ranges.look_along(id, given.or(from), media, &mut |key, pair, entry| {
             if given == Some(&*key) || self.range.is_before(&key) {
                 return true;
             }
@@ -159,23 +167,27 @@ impl Live {
                 return false;
             }
             bytes += key.len() + pair.value_bytes as usize;
-            chosen.push((key, pair));
+            chosen.push(Chosen { key, pair, entry });
             chosen.len() < pairs_max as usize && bytes < VALUE_BYTES_MAX
         })?;
         Some(chosen)
     }
 
     /// The values of pairs, none where keys alone are asked for, if all are to be seen, and how many pages were looked at.
-    fn see(&self, media: &Media, chosen: &[(OwnedKey, PairPlace)]) -> Option<(Vec<Option<Value>>, usize)> {
+    fn see(&self, media: &Media, chosen: &[Chosen]) -> Option<(Vec<Option<Value>>, usize)> {
         if self.keys_only {
             return Some((vec![None; chosen.len()], 0));
         }
+        let mut values = media.kept_values(chosen.iter().map(|chosen| (chosen.entry, &*chosen.key)));
+        let missing: Vec<usize> = (0..chosen.len()).filter(|&number| values[number].is_none()).collect();
         let held = media.held.look();
-        let places: Vec<Grain> = chosen.iter().map(|(_, pair)| held.place_of(pair.place, self.made)).collect();
+        let places: Vec<Grain> =
+            missing.iter().map(|&number| held.place_of(chosen[number].pair.place, self.made)).collect();
         drop(held);
         media.warm(&places);
-        let (mut values, mut pages) = (Vec::with_capacity(chosen.len()), 0);
-        for ((key, pair), place) in chosen.iter().zip(places) {
+        let mut pages = 0;
+        for (&number, place) in missing.iter().zip(places) {
+            let Chosen { key, pair, .. } = &chosen[number];
             let head = pair.head();
             media.bring(place, &head)?;
             let seen = media.record_at(place, Key::new(key).ok()?, Some((0, u32::MAX)))??;
@@ -183,8 +195,10 @@ impl Live {
                 return None;
             }
             pages += 1 + seen.rest.len();
-            values.push(Some(media.value_of(seen)?));
+            values[number] = Some(media.value_of(seen)?);
         }
+        let of_entry = |&number: &usize| Some((chosen[number].entry?, &*chosen[number].key, values[number].as_ref()?));
+        media.keep_values(missing.iter().filter_map(of_entry));
         Some((values, pages))
     }
 }

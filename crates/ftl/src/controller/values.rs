@@ -1,0 +1,269 @@
+//! Values of small pairs in the order of their keys: who goes along an ordered index again finds neighbours beside each other, and not each
+//! on a page of its own among pairs that are dead.
+//!
+//! ```text
+//!   page of the index, as it was written in a life of its superblock     entries   0 ... 31 | 32 ... 63 | ...
+//!                                                                                     |          |
+//!                                                                                   block      block     [end u16] x 32 [key bytes u8] [key] [value] ...
+//! ```
+//!
+//! An entry of such a page names one version of a pair for ever, wherever that is moved: a value that was seen for it once is its value. A block
+//! has those that were seen, and shows each to its key alone. Blocks are memory beside the drive's DRAM, which the medium gives out of that for its pages ([`Backing::lend`]); when it
+//! gives no more, a block leaves that nobody asked for since it was made, or since the last round.
+
+use crate::layout::address::Grain;
+use kvssd_flash::{Backing, Blob};
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Entries of a block.
+const ENTRIES: usize = 32;
+
+/// The longest value that is kept. An estimate: of longer ones a few fill a page, and to copy them takes longer than to find them.
+const VALUE_BYTES_MAX: usize = 512;
+
+/// What a block takes beside its values, with its name twice: an estimate.
+const BLOCK_BYTES: u64 = 256;
+
+/// Entries of a page of an index beside each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BlockName {
+    pub(crate) page: Grain,
+    /// The life of its superblock.
+    pub(crate) generation: u64,
+    /// Which of the page's blocks.
+    pub(crate) block: u32,
+}
+
+/// In which of a page's blocks the entry of that number is, and which one of the block it is.
+pub(crate) fn block_of(number: u32) -> (u32, usize) {
+    (number / ENTRIES as u32, number as usize % ENTRIES)
+}
+
+/// The pairs of a block that were seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Block {
+    /// A bit for each.
+    seen: u32,
+    /// Where the pair of each entry ends, and that of the next one begins.
+    ends: [u16; ENTRIES],
+    pairs: Blob,
+}
+
+impl Block {
+    /// The value of an entry, if it was seen and the key is its own.
+    pub(crate) fn value(&self, entry: usize, key: &[u8]) -> Option<Blob> {
+        let pair = self.pair(entry)?;
+        let value_begin = 1 + usize::from(*self.pairs[pair.clone()].first()?);
+        let is_its_key = self.pairs[pair.start + 1..pair.start + value_begin] == *key;
+        is_its_key.then(|| self.pairs.part(pair.start + value_begin..pair.end))
+    }
+
+    fn pair(&self, entry: usize) -> Option<Range<usize>> {
+        let begin = entry.checked_sub(1).map_or(0, |before| self.ends[before]);
+        (self.seen >> entry & 1 == 1).then(|| begin.into()..self.ends[entry].into())
+    }
+
+    /// The block with more pairs.
+    fn with(&self, more: &[SeenPair<'_>]) -> Block {
+        let (mut seen, mut ends, mut pairs) = (self.seen, [0; ENTRIES], Vec::with_capacity(self.pairs.len()));
+        for (entry, end) in ends.iter_mut().enumerate() {
+            if let Some(&SeenPair { key, value, .. }) = more.iter().find(|pair| pair.entry == entry) {
+                seen |= 1 << entry;
+                pairs.push(key.len() as u8);
+                pairs.extend_from_slice(key);
+                pairs.extend_from_slice(value);
+            } else if let Some(pair) = self.pair(entry) {
+                pairs.extend_from_slice(&self.pairs[pair]);
+            }
+            *end = pairs.len() as u16;
+        }
+        Block { seen, ends, pairs: pairs.into() }
+    }
+
+    fn bytes(&self) -> u64 {
+        BLOCK_BYTES + self.pairs.len() as u64
+    }
+}
+
+/// A pair that was seen, of which entry of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeenPair<'p> {
+    pub(crate) entry: usize,
+    pub(crate) key: &'p [u8],
+    pub(crate) value: &'p [u8],
+}
+
+impl SeenPair<'_> {
+    /// Whether such a value is kept.
+    pub(crate) fn is_small(&self) -> bool {
+        self.value.len() <= VALUE_BYTES_MAX
+    }
+}
+
+#[derive(Debug)]
+struct Kept {
+    block: Arc<Block>,
+    was_asked: AtomicBool,
+}
+
+/// The blocks that are kept.
+#[derive(Debug, Default)]
+pub(crate) struct Values {
+    blocks: HashMap<BlockName, Kept>,
+    /// The next one that may leave first.
+    order: VecDeque<BlockName>,
+    bytes: u64,
+    lent_bytes: u64,
+}
+
+impl Values {
+    /// A block, if it is kept.
+    pub(crate) fn find(&self, name: &BlockName) -> Option<Arc<Block>> {
+        let kept = self.blocks.get(name)?;
+        // Who only reads a line shares it with other cores.
+        if !kept.was_asked.load(Ordering::Relaxed) {
+            kept.was_asked.store(true, Ordering::Relaxed);
+        }
+        Some(Arc::clone(&kept.block))
+    }
+
+    /// Keeps more values of a block, if the medium gives memory for them.
+    pub(crate) fn keep(&mut self, name: BlockName, more: &[SeenPair<'_>], backing: &dyn Backing) {
+        let before = self.blocks.get(&name).map(|kept| &*kept.block);
+        let (block, bytes_before) = (before.unwrap_or(&Block::default()).with(more), before.map_or(0, Block::bytes));
+        let bytes = block.bytes();
+        if !self.make_room(bytes, backing) {
+            return;
+        }
+        if let Some(kept) = self.blocks.get_mut(&name) {
+            kept.block = Arc::new(block);
+            self.bytes -= bytes_before;
+        } else {
+            self.order.push_back(name);
+            self.blocks.insert(name, Kept { block: Arc::new(block), was_asked: AtomicBool::new(false) });
+        }
+        self.bytes += bytes;
+    }
+
+    /// Room for so many bytes more: the medium's, or that of blocks which leave.
+    fn make_room(&mut self, bytes: u64, backing: &dyn Backing) -> bool {
+        while self.bytes + bytes > self.lent_bytes {
+            let lent_bytes = backing.lend();
+            self.lent_bytes += lent_bytes;
+            if lent_bytes == 0 && !self.let_one_go() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn let_one_go(&mut self) -> bool {
+        while let Some(name) = self.order.pop_front() {
+            let Some(kept) = self.blocks.get_mut(&name) else { continue };
+            if std::mem::take(kept.was_asked.get_mut()) {
+                self.order.push_back(name);
+            } else {
+                self.bytes -= kept.block.bytes();
+                self.blocks.remove(&name);
+                return true;
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_flash::{BlockAddress, BlockState, MediaError, PageAddress, PageView, Span, UnitAddress, UnitImage};
+    use std::sync::atomic::AtomicU64;
+
+    /// A medium with so many times 10 000 bytes to give.
+    #[derive(Debug)]
+    struct Lender(AtomicU64);
+
+    impl Backing for Lender {
+        fn program(&mut self, _: UnitAddress, _: UnitImage, _: Span) -> Result<(), MediaError> {
+            unreachable!()
+        }
+
+        fn page(&mut self, _: PageAddress) -> Result<PageView<'_>, MediaError> {
+            unreachable!()
+        }
+
+        fn erase(&mut self, _: BlockAddress, _: Span) -> Result<(), MediaError> {
+            unreachable!()
+        }
+
+        fn block(&self, _: BlockAddress) -> BlockState {
+            unreachable!()
+        }
+
+        fn lend(&self) -> u64 {
+            let before = self.0.load(Ordering::Relaxed);
+            self.0.store(before.saturating_sub(1), Ordering::Relaxed);
+            if before > 0 { 10_000 } else { 0 }
+        }
+    }
+
+    fn name(page: u64, generation: u64, block: u32) -> BlockName {
+        BlockName { page: Grain(page), generation, block }
+    }
+
+    fn pair<'p>(entry: usize, key: &'p [u8], value: &'p [u8]) -> SeenPair<'p> {
+        SeenPair { entry, key, value }
+    }
+
+    #[test]
+    fn a_block_shows_what_was_seen_to_its_key_alone() {
+        let (mut values, lender) = (Values::default(), Lender(AtomicU64::new(9)));
+        let shown = |values: &Values, name, entry, key: &[u8]| {
+            values.find(&name).and_then(|block| block.value(entry, key)).map(|value| value.to_vec())
+        };
+        values.keep(name(5, 1, 0), &[pair(3, b"three", b"3"), pair(0, b"zero", b"")], &lender);
+        values.keep(name(5, 1, 0), &[pair(31, b"", b"last"), pair(1, b"one", &[1; VALUE_BYTES_MAX])], &lender);
+        let of_block = [
+            (0, &b"zero"[..], vec![]),
+            (1, b"one", vec![1; 512]),
+            (3, b"three", vec![b'3']),
+            (31, b"", b"last".to_vec()),
+        ];
+        for (entry, key, value) in of_block {
+            assert_eq!(shown(&values, name(5, 1, 0), entry, key), Some(value));
+        }
+        // Of another entry, key, block, life or page there is nothing.
+        for (name, entry, key) in [
+            (name(5, 1, 0), 2, &b"three"[..]),
+            (name(5, 1, 0), 3, b"threE"),
+            (name(5, 1, 0), 3, b"thre"),
+            (name(5, 1, 0), 3, b"three3"),
+            (name(5, 1, 1), 3, b"three"),
+            (name(5, 2, 0), 3, b"three"),
+            (name(6, 1, 0), 3, b"three"),
+        ] {
+            assert_eq!(shown(&values, name, entry, key), None);
+        }
+        assert!(pair(0, b"", &[0; VALUE_BYTES_MAX]).is_small() && !pair(0, b"", &[0; VALUE_BYTES_MAX + 1]).is_small());
+        assert_eq!((block_of(31), block_of(32)), ((0, 31), (1, 0)));
+    }
+
+    #[test]
+    fn what_is_asked_for_stays_and_all_take_no_more_than_was_lent() {
+        let (mut values, lender) = (Values::default(), Lender(AtomicU64::new(3)));
+        let keep = |values: &mut Values, page| values.keep(name(page, 0, 0), &[pair(0, b"key", &[7; 100])], &lender);
+        (0..10).for_each(|page| keep(&mut values, page));
+        for page in 10..1000 {
+            keep(&mut values, page);
+            assert!((0..10).all(|page| values.find(&name(page, 0, 0)).is_some()), "at page {page}");
+            assert_eq!(values.bytes, values.blocks.values().map(|kept| kept.block.bytes()).sum());
+            assert!(values.bytes <= 30_000 && values.order.len() == values.blocks.len());
+        }
+        assert!(values.bytes > 29_000 && values.find(&name(10, 0, 0)).is_none());
+        let mut none = Values::default();
+        keep(&mut none, 1);
+        assert!(none.blocks.is_empty() && none.order.is_empty(), "nothing is lent any more");
+    }
+}
