@@ -30,6 +30,8 @@ named_enum! {
 
 /// Pairs of a scan.
 pub(crate) const SCAN_PAIRS: u64 = 100;
+/// How often each pair is scanned that a workload of reads reads once: the first scan of a pair is dearer than those that follow.
+const SCAN_TIMES: u64 = 10;
 
 /// A store in a cell, and what must be in it.
 pub(crate) struct Subject<'a> {
@@ -60,7 +62,7 @@ impl Subject<'_> {
         match workload {
             Workload::FillRandom => own,
             Workload::ReadRandom => self.share(self.cell.reads, thread),
-            Workload::Scan => self.share((self.cell.reads / SCAN_PAIRS).max(1), thread),
+            Workload::Scan => self.share((self.cell.reads * SCAN_TIMES / SCAN_PAIRS).max(1), thread),
             Workload::Delete => own.min(self.share(self.cell.operations, thread)),
             _ => self.share(self.cell.operations, thread),
         }
