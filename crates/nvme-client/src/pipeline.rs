@@ -240,8 +240,15 @@ impl Run<'_> {
     }
 
     /// The error of the call when the drive is not reached any more.
-    fn doubt(&self, error: Error) -> Error {
-        let pending = self.pipeline.pending.iter();
-        pending.fold(error, |error, submission| submission.tag.retransmission.doubt(&self.link.url, error))
+    fn doubt(&mut self, error: Error) -> Error {
+        let Pipeline { pending, outstanding } = &mut self.pipeline;
+        if let Some(association) = &self.association {
+            // Another thread has lost it, before this one saw that.
+            for (_, submission) in outstanding.iter_mut() {
+                submission.tag.retransmission.completion_lost(association.recognition);
+            }
+        }
+        let sent = outstanding.iter().map(|(_, submission)| submission);
+        pending.iter().chain(sent).fold(error, |error, lost| lost.tag.retransmission.doubt(&self.link.url, error))
     }
 }

@@ -125,6 +125,25 @@ fn a_pipeline_that_ends_early_leaves_its_connection() {
     assert_eq!((peer.io_queues(), peer.value(1, b"a").unwrap()), (3, b"2".to_vec()));
 }
 
+/// Another call has lost the connection, and waited in vain for a new one, when the pipeline comes to know of it.
+#[test]
+fn a_change_on_a_connection_that_another_call_has_lost_is_in_doubt() {
+    let decide = |command: &KvCommand, _| match command.key() {
+        Some(key) if key.bytes() == b"silent" => Act::Silence,
+        _ => Act::Answer,
+    };
+    let peer = Peer::new(NUMBERED, decide);
+    let store = connect(&peer.url("timeout=1")).unwrap();
+    let mut peer = Some(peer);
+    let error = store.own_namespace().store_each([(&b"silent"[..], &b"1"[..]), (b"answered", b"1")], |_| {
+        drop(peer.take());
+        // The first may still be answered.
+        let lost = [store.exist(b"a"), store.exist(b"a")];
+        assert!(matches!(lost[1], Err(Error::Unreachable { .. })), "{lost:?}");
+    });
+    assert!(matches!(error, Err(Error::InDoubt { .. })), "{error:?}");
+}
+
 #[test]
 fn a_change_that_a_drive_failed_in_is_in_doubt() {
     let peer = numbered(NUMBERED, Act::Status(Status::InternalError), 0);
