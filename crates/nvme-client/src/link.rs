@@ -85,7 +85,7 @@ impl Link {
     }
 
     /// Why a command on a namespace was refused: of one that is not there any more a drive says no more than that a field is
-    /// wrong. It does not say whether a copy came before that end.
+    /// wrong. It does not say whether a copy came before that end, or before the host lost the right to it.
     pub(crate) fn explain(&self, namespace: NamespaceId, retransmission: &Retransmission, refused: Error) -> Error {
         if !matches!(refused, Error::Refused(_)) {
             return refused;
@@ -95,7 +95,7 @@ impl Link {
             Ok(Some(listed)) if !listed.iter().any(is_it) => Some(Error::NoNamespace(namespace.to_string())),
             _ => self.meant.check(namespace).err(),
         };
-        gone.map_or(refused, |gone| retransmission.doubt(&self.url, gone))
+        retransmission.doubt(&self.url, gone.unwrap_or(refused))
     }
 
     /// The drive's reply; the outer error says why none comes any more.

@@ -125,6 +125,27 @@ fn a_pipeline_that_ends_early_leaves_its_connection() {
     assert_eq!((peer.io_queues(), peer.value(1, b"a").unwrap()), (3, b"2".to_vec()));
 }
 
+/// The host has lost its right meanwhile: that is all that the drive says, whether it has made the first copy or not.
+#[test]
+fn a_change_that_is_refused_when_it_comes_again_is_in_doubt() {
+    for is_made in [false, true] {
+        let first = if is_made { Act::EndAfter } else { Act::EndBefore };
+        let refused = Act::Status(Status::NamespaceWriteProtected);
+        let refusing = || Peer::new(NUMBERED, move |_, count| if count == 0 { first } else { refused });
+        let (peer, bulk_peer) = (refusing(), refusing());
+        let store = connect(&peer.url("")).unwrap();
+        let bulk_store = connect(&bulk_peer.url("")).unwrap();
+        let mut batch = Batch::new();
+        batch.store(b"a", b"1");
+        for (error, peer) in [(store.store(b"a", b"1"), &peer), (bulk_store.bulk(&batch), &bulk_peer)] {
+            assert!(matches!(error, Err(Error::InDoubt { .. })), "{error:?}");
+            assert_eq!((peer.value(1, b"a").is_some(), peer.commands()), (is_made, 2));
+        }
+        // One that comes for the first time is not made.
+        assert!(matches!(store.store(b"a", b"2"), Err(Error::Refused { .. })));
+    }
+}
+
 /// Another call has lost the connection, and waited in vain for a new one, when the pipeline comes to know of it.
 #[test]
 fn a_change_on_a_connection_that_another_call_has_lost_is_in_doubt() {
