@@ -80,8 +80,16 @@ impl Association {
         let capsule_data_bytes_max = (controller.command_capsule_16b.get().saturating_mul(16)).saturating_sub(64);
         // Long keys lie in the capsule.
         let has_extensions = capsule_data_bytes_max >= EXTENDED_CAPSULE_BYTES && admin.has_extensions(deadline)?;
-        let format = admin.identify_namespace(url.namespace, deadline)?;
-        let value_bytes_max = transfer_bytes_max(&controller).min(format.kv_formats[0].value_bytes_max.get());
+        let is_first = meant.is_empty();
+        // It may have gone while the connection was lost, and a host may not see the first one: there are others to be named.
+        let may_be_missing = !is_first || has_extensions && url.namespace == NamespaceId::FIRST;
+        let largest = match admin.identify_namespace(url.namespace, deadline) {
+            Err(failure) if may_be_missing && failure.is_no_namespace() => {
+                admin.namespaces(deadline)?.iter().map(|(_, format)| value_bytes_max(format)).max().unwrap_or(u32::MAX)
+            }
+            format => value_bytes_max(&format?),
+        };
+        let value_bytes_max = transfer_bytes_max(&controller).min(largest);
         let data_bytes_max = Request::data_bytes_max(value_bytes_max);
         let entries_max = admin.queue_entries_max.min(u32::from(controller.commands_max.get().wrapping_sub(1)) + 2);
         let depth = u32::from(url.queue_depth).min(entries_max - 1) as u16;
@@ -102,8 +110,10 @@ impl Association {
             has_extensions,
             number: ASSOCIATIONS.fetch_add(1, Ordering::Relaxed),
         };
-        let is_first = meant.is_empty();
-        association.limits(url.namespace, deadline)?;
+        match association.limits(url.namespace, deadline) {
+            Err(failure) if may_be_missing && failure.is_no_namespace() => {}
+            known => _ = known?,
+        }
         // While a connection was lost others may have got any number.
         if has_extensions && !is_first {
             let asked = meant.ask();
@@ -198,6 +208,11 @@ fn another_drive(url: &DriveUrl) -> Error {
     Error::Unreachable(format!(
         "{url}: another drive answers there than the one that was opened; open it again for the one that is there now"
     ))
+}
+
+/// Bytes of the largest value that a namespace takes.
+fn value_bytes_max(format: &IdentifyKvNamespace) -> u32 {
+    format.kv_formats[0].value_bytes_max.get()
 }
 
 /// MDTS in bytes.

@@ -8,6 +8,7 @@ use crate::request::key_bytes_max;
 use crate::url::DriveUrl;
 use crate::{Error, namespaces, pipeline};
 use kvssd_nvme_spec::identify::IdentifyKvNamespace;
+use kvssd_nvme_spec::kv::LONG_KEY_BYTES_MAX;
 use kvssd_nvme_spec::named::{CacheEntry, CreateNamespace, NamespaceEntry, SetCache};
 use kvssd_runtime::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use kvssd_runtime::thread;
@@ -84,7 +85,11 @@ impl Client {
     /// As [`Client::execute`].
     pub fn key_bytes_max(&self) -> Result<usize, Error> {
         let namespace = self.link.url.namespace;
-        self.link.query(|association, deadline| Ok(key_bytes_max(association.limits(namespace, deadline)?)))
+        self.link.query(|association, deadline| match association.has_extensions {
+            // Of every namespace, whether the URL's is there or not.
+            true => Ok(LONG_KEY_BYTES_MAX),
+            false => Ok(key_bytes_max(association.limits(namespace, deadline)?)),
+        })
     }
 
     /// The namespaces with their names, in the order of their numbers; `None` of a drive that does not tell them.

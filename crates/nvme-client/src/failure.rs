@@ -12,6 +12,13 @@ pub(crate) enum Failure {
     Final(Error),
 }
 
+impl Failure {
+    /// Whether there is no such namespace, or not any more.
+    pub(crate) fn is_no_namespace(&self) -> bool {
+        matches!(self, Failure::Final(Error::NoNamespace(_)))
+    }
+}
+
 impl From<ConnectionLost> for Failure {
     fn from(lost: ConnectionLost) -> Self {
         Failure::Lost(lost)

@@ -188,6 +188,42 @@ fn a_command_on_its_way_comes_to_no_other_namespace_whatever_is_listed_meanwhile
     });
 }
 
+/// The namespace that a store was opened for went while its connection was lost, or another one has its number: what the store has
+/// handles of is there as before, and so is the drive.
+#[test]
+fn a_store_goes_on_with_others_when_the_namespace_of_its_url_went_while_it_was_away() {
+    let desk = tempfile::tempdir().unwrap();
+    served(&desk, |url| {
+        let cutter = Cutter::new(url.trim_start_matches("nvme+tcp://"));
+        let maker = open(url);
+        for is_replaced in [false, true] {
+            let number = maker.create_namespace(named("mine")).unwrap().id().0;
+            let store = open(&format!("{}?ns={number}", by(&cutter)));
+            let first = store.namespace("1").unwrap();
+            first.store(b"key", b"1").unwrap();
+            store.store(b"key", b"mine").unwrap();
+            let name = if is_replaced { replace(&maker, number, "mine") } else { "mine".to_owned() };
+            if !is_replaced {
+                maker.delete_namespace(&name).unwrap();
+            }
+            cutter.arm(STORE, false);
+            first.store(b"key", b"2").unwrap();
+            assert_eq!(maker.retrieve(b"key").unwrap().unwrap(), b"2", "replaced: {is_replaced}");
+            assert!(matches!(store.store(b"key", b"stale"), Err(kvssd_host::Error::NoNamespace { .. })));
+            assert_eq!(store.namespaces().unwrap().len(), 1 + usize::from(is_replaced));
+            store.create_namespace(named("new")).unwrap().store(b"key", b"3").unwrap();
+            store.delete_namespace("new").unwrap();
+            if is_replaced {
+                assert_eq!(maker.namespace(&name).unwrap().count().unwrap(), 0);
+            }
+            // Who comes now is told.
+            let opened = kvssd_host::connect(&format!("{url}/?ns={number}"));
+            assert_eq!(matches!(opened, Err(kvssd_host::Error::NoNamespace { .. })), !is_replaced);
+        }
+        assert_eq!(cutter.cuts.load(Ordering::SeqCst), 2);
+    });
+}
+
 /// While the connection was lost the namespace went, and nobody had its number when the client came back.
 #[test]
 fn a_handle_whose_namespace_went_while_it_was_away_means_nothing_that_comes_later() {

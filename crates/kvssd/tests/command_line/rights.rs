@@ -54,6 +54,23 @@ pub fn wait_for(desk: &Desk, words: &[&str]) -> String {
     }
 }
 
+/// A URL without a namespace means the first. Who may not see that one has the others by their names.
+#[test]
+fn a_host_that_may_not_see_the_first_namespace_names_those_that_it_may() {
+    let (desk, service) = served("[hosts.\"nqn.logger\"]\nread_write = [\"log\"]\n");
+    let url = format!("nvme+tcp://{}?timeout=3&host=nqn.logger", service.address);
+    desk.prints(&format!("put {url} key value --namespace log"));
+    assert_eq!(desk.prints(&format!("get {url} key --namespace log")), "value");
+    assert_eq!(desk.prints(&format!("list {url} --namespace log")), "key\n");
+    let listed = desk.prints(&format!("namespace list {url}"));
+    assert!(listed.lines().count() == 2 && listed.contains("log"), "{listed}");
+    for (arguments, namespace) in [(format!("get {url} key"), 1), (format!("get {url}&ns=3 key"), 3)] {
+        assert!(complaint(&desk, &arguments).contains(&format!("no namespace {namespace}")));
+    }
+    assert!(complaint(&desk, &format!("put {url} key other --namespace secret")).contains("no namespace secret"));
+    assert_eq!(service.end("-TERM"), Some(0));
+}
+
 #[test]
 fn each_host_does_what_it_may_and_the_log_says_who_came() {
     let (desk, service) = served(RIGHTS);
