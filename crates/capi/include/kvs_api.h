@@ -1,7 +1,7 @@
 /* The SNIA key-value API with the names of Samsung's KVSSD host software, over kvssd: a drive in a file, or one that is reached over
  * NVMe/TCP. docs/C.md says how to build and link it, and where it differs from the API.
  *
- *   kvs_open_device      "drive.kv" or "nvme+tcp://127.0.0.1:4420/nqn?ns=1"
+ *   kvs_open_device      "drive.kv" or "nvme+tcp://127.0.0.1:4420/?ns=1"
  *     kvs_create_key_space, kvs_open_key_space, ...
  *       kvs_store_kvp, kvs_retrieve_kvp, kvs_delete_kvp, kvs_exist_kv_pairs, kvs_create_iterator, kvs_iterate_next, ...
  *

@@ -1,6 +1,7 @@
 //! What the README shows works as it stands, from a copy of the repository's examples on.
 
 use crate::desk::Desk;
+use crate::serve::Service;
 use std::env::{join_paths, split_paths, var_os};
 use std::fs;
 use std::path::Path;
@@ -38,4 +39,25 @@ fn the_lines_of_the_readme_work_one_after_the_other() {
     for made in ["runs.json", "run.json.gz", "report.html", "results/index.json", "drive.kv", "pairs.jsonl.gz"] {
         assert!(desk.path(made).exists(), "{made}");
     }
+}
+
+#[test]
+fn the_urls_of_the_documents_reach_a_drive_that_is_served_as_they_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 64MiB");
+    let service = Service::start(&desk, "");
+    const SHOWN: &str = "nvme+tcp://127.0.0.1:4420";
+    for file in
+        ["README.md", "docs/C.md", "docs/PYTHON.md", "crates/capi/include/kvs_api.h", "crates/py/python/kvssd/store.py"]
+    {
+        let text = fs::read_to_string(root.join(file)).unwrap();
+        let behind: Vec<&str> = text.split(SHOWN).skip(1).collect();
+        assert!(!behind.is_empty(), "{file} shows a URL");
+        for rest in behind {
+            let end = rest.find(|sign: char| sign.is_whitespace() || "\"'`)".contains(sign)).unwrap_or(rest.len());
+            desk.prints(&format!("list nvme+tcp://{}{}", service.address, &rest[..end]));
+        }
+    }
+    assert_eq!(service.end("-TERM"), Some(0));
 }

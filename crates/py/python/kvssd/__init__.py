@@ -2,7 +2,7 @@
 
     import kvssd
 
-    with kvssd.open("drive.kv", create=True) as store:      # or "nvme+tcp://127.0.0.1:4420/nqn?ns=1"
+    with kvssd.open("drive.kv", create=True) as store:      # or "nvme+tcp://127.0.0.1:4420/?ns=1"
         store[b"city/oslo"] = b"59.91N"
         for key, value in store.scan(prefix=b"city/"):
             print(key, value)

@@ -6,7 +6,7 @@
     extra_config:
       storage_plugin.kvssd.module_path: kvssd.lmcache
       storage_plugin.kvssd.class_name: KvssdBackend
-      kvssd.drive: drive.kv                     # or nvme+tcp://127.0.0.1:4420/nqn?ns=1
+      kvssd.drive: drive.kv                     # or nvme+tcp://127.0.0.1:4420/?ns=1
 
 It needs ``pip install kvssd[lmcache]``. A chunk is one record: what it is, then its bytes.
 

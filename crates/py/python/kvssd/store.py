@@ -33,7 +33,7 @@ def open(
     read_only: bool = False,
     cache_bytes: int = 64 << 20,
 ) -> Store:
-    """Open the drive in an image file, or at a URL such as ``nvme+tcp://127.0.0.1:4420/nqn?ns=1``.
+    """Open the drive in an image file, or at a URL such as ``nvme+tcp://127.0.0.1:4420/?ns=1``.
 
     An image that is missing is an ``OpenError``. It is made with ``create=True``, of 1 GiB of flash, or with as many as ``create_bytes`` says;
     ``create="new"`` wants that there is none yet, and ``create=False`` that there is one whatever ``create_bytes`` says. It is made with the
