@@ -91,7 +91,7 @@ pub fn check(image: &Path) -> Outcome {
 }
 
 /// What can be done with a file only.
-fn refuse_url(image: &Path, what: &str) -> Outcome {
+pub fn refuse_url(image: &Path, what: &str) -> Outcome {
     if !is_url(image) {
         return Ok(());
     }

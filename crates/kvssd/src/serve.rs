@@ -5,6 +5,7 @@ mod config;
 use crate::Outcome;
 use crate::arguments::serve::ServeOptions;
 use crate::fail::Failure;
+use crate::image::refuse_url;
 use crate::output::{print, say};
 use crate::signals::end_on_signals;
 use crate::text::refuse_pipe;
@@ -29,6 +30,7 @@ const RELOAD_LOOK: Duration = Duration::from_millis(100);
 /// Serves an image until it is told to stop.
 pub fn run(options: &ServeOptions) -> Outcome {
     let ServeOptions { image, listen, nqn, data_digest, metrics, log, .. } = options;
+    refuse_url(image, "served")?;
     log_to_stderr(log)?;
     check_metrics(options)?;
     let mut drives = open(options)?;

@@ -101,6 +101,7 @@ fn what_only_an_image_can_is_refused_of_a_url() {
         (&["create", &url], "kvssd stat"),
         (&["info", &url], "kvssd stat"),
         (&["check", &url], "kvssd stat"),
+        (&["serve", &url], "kvssd stat"),
         (&["namespace", "create", &url], "needs a name"),
         (&["namespace", "create", &url, "--name", "a", "--set", "bloom_bits=10"], "chosen where the drive is"),
         (&["namespace", "create", &url, "--name", "17"], "taken for a number"),
