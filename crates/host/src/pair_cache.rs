@@ -34,6 +34,8 @@ struct State {
     cache: KeyedCache,
     /// Pairs that threads are about to store, by the hashes of their keys: who misses one knows nothing of it.
     storing: BTreeMap<u64, u32>,
+    /// Pairs that left and may still be there, since the drive was not reached. Nobody comes in before they are gone.
+    owed: Vec<OwnedKey>,
     /// Stores that have ended: what a command found before one of them is old.
     stores_ended: u64,
     hits: u64,
@@ -67,6 +69,7 @@ impl PairCache {
         let state = State {
             cache: KeyedCache::within(plan, u64::MAX),
             storing: BTreeMap::new(),
+            owed: Vec::new(),
             stores_ended: 0,
             hits: 0,
             misses: 0,
@@ -134,7 +137,7 @@ impl PairCache {
         }
         let now = self.now();
         let leaving = {
-            let mut state = self.lock();
+            let mut state = self.settled(namespace)?;
             let bytes = key.len() as u64 + value_bytes;
             state.cache.admits(key, bytes, now).then(|| {
                 *state.storing.entry(id(key)).or_default() += 1;
@@ -148,7 +151,7 @@ impl PairCache {
         let stored = self.delete_each(namespace, &leaving).and_then(|()| self.store_in(namespace, key, value));
         let is_gone = self.lock().stored(key, stored.is_ok());
         // It had to leave before it was there, or what is there is old.
-        let deleted = if is_gone { namespace.delete(key).map(drop) } else { Ok(()) };
+        let deleted = if is_gone { self.remove(namespace, key).map(drop) } else { Ok(()) };
         stored.and_then(|is_in| deleted.map(|()| is_in))
     }
 
@@ -223,8 +226,8 @@ impl PairCache {
     }
 
     fn delete_living(&self, namespace: Namespace<'_>, key: &[u8]) -> Result<bool, Error> {
-        self.lock().cache.remove(key);
-        namespace.delete(key)
+        self.settled(namespace)?.cache.remove(key);
+        self.remove(namespace, key)
     }
 
     /// What it holds, and what happened.
@@ -243,7 +246,26 @@ impl PairCache {
 
     fn delete_each(&self, namespace: Namespace<'_>, leaving: &[Box<[u8]>]) -> Result<(), Error> {
         // What fails keeps none of the others.
-        leaving.iter().map(|key| namespace.delete(key).map(drop)).fold(Ok(()), Result::and)
+        leaving.iter().map(|key| self.remove(namespace, key).map(drop)).fold(Ok(()), Result::and)
+    }
+
+    /// Deletes a pair that the policy does not know any more.
+    fn remove(&self, namespace: Namespace<'_>, key: &[u8]) -> Result<bool, Error> {
+        namespace.delete(key).inspect_err(|error| {
+            if matches!(error, Error::Unreachable { .. } | Error::InDoubt { .. }) {
+                self.lock().owed.push(key.into());
+            }
+        })
+    }
+
+    /// The state, behind all that was to leave.
+    fn settled(&self, namespace: Namespace<'_>) -> Result<MutexGuard<'_, State>, Error> {
+        loop {
+            let mut state = self.lock();
+            let Some(key) = state.owed.pop() else { return Ok(state) };
+            drop(state);
+            self.remove(namespace, &key)?;
+        }
     }
 
     fn now(&self) -> Nanos {

@@ -2,9 +2,11 @@
 
 use crate::peer::{Act, Behaviour, NUMBERED, Numbers, PLAIN, Peer};
 use crate::{misbehaving, numbered, value};
-use kvssd_host::{Batch, Error, StoreCondition, connect};
+use kvssd_host::{Batch, CachePlan, Error, EvictionKind, PairCache, StoreCondition, connect};
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::kv::KvCommand;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 #[test]
@@ -189,5 +191,36 @@ fn a_pipeline_goes_on_where_the_connection_ended() {
         for (number, found) in values.into_iter().enumerate() {
             assert!(found == Some(value(number, 6000)), "{number}");
         }
+    }
+}
+
+/// Those that leave a cache while the drive is not reached leave it later: they would be in nobody's budget.
+#[test]
+fn a_cache_keeps_to_its_budget_when_the_drive_was_not_reached() {
+    let is_away = Arc::new(AtomicBool::new(false));
+    let away = Arc::clone(&is_away);
+    let decide = move |command: &KvCommand, _| match command {
+        KvCommand::Delete { .. } if away.load(Ordering::SeqCst) => Act::EndBefore,
+        _ => Act::Answer,
+    };
+    let peer = Peer::new(PLAIN, decide);
+    let store = connect(&peer.url("")).unwrap();
+    let plan = CachePlan { budget_bytes: 3 * 101, eviction: EvictionKind::Fifo, admission: Vec::new() };
+    let cache = PairCache::open(store.own_namespace(), &plan).unwrap();
+    let put = |key: u8| cache.store(&store, &[key], &[key; 100]);
+    for round in 0..3u8 {
+        for key in 0..4 {
+            assert_eq!(put(10 * round + key), Ok(true));
+        }
+        is_away.store(true, Ordering::SeqCst);
+        for key in 4..7 {
+            assert!(matches!(put(10 * round + key), Err(Error::InDoubt { .. })));
+        }
+        assert!(matches!(cache.delete(&store, &[10 * round + 3]), Err(Error::InDoubt { .. })));
+        is_away.store(false, Ordering::SeqCst);
+        assert_eq!(put(10 * round + 7), Ok(true));
+        let keys: Vec<_> = store.keys(None).map(Result::unwrap).collect();
+        assert!(keys.len() <= 3 && keys.iter().all(|key| cache.contains(key)), "{keys:?}, {:?}", cache.stats());
+        assert_eq!(keys.len() as u64, cache.stats().pairs);
     }
 }

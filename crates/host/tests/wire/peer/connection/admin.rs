@@ -8,7 +8,7 @@ use kvssd_nvme_spec::fabrics::{
 };
 use kvssd_nvme_spec::features::feature::{KEY_VALUE_CONFIGURATION, NUMBERED_CHANGES};
 use kvssd_nvme_spec::identify::{IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, cns, namespace_list};
-use kvssd_nvme_spec::log_page::{Discovered, discovery_page, page};
+use kvssd_nvme_spec::log_page::{Discovered, HealthPage, discovery_page, page};
 use kvssd_nvme_spec::numbered::Opened;
 use kvssd_nvme_spec::{Status, SubmissionEntry, numbered, read_text};
 use std::sync::atomic::Ordering;
@@ -81,6 +81,7 @@ impl Connection {
                     return Ok(());
                 }
             },
+            AdminCommand::GetLogPage(get) if get.page == page::HEALTH => vec![0; size_of::<HealthPage>()],
             AdminCommand::GetLogPage(get) if get.page == page::DISCOVERY => {
                 let (address, service) = (self.shared.address.ip().to_string(), self.shared.address.port().to_string());
                 let found = self.shared.behaviour.subsystems.iter().map(|&subsystem_nqn| Discovered {
