@@ -268,11 +268,11 @@ fn an_attachment_is_its_controllers_and_its_namespaces() {
 fn commands_under_way_are_executed_before_a_detach_or_refused() {
     let target = target();
     let mut manager = Host::new(&target);
-    let stop = AtomicBool::new(false);
+    let (stop, are_both_seen) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         let mut victim = Host::new(&target);
         let id = victim.controller;
-        let stop = &stop;
+        let (stop, are_both_seen) = (&stop, &are_both_seen);
         let worker = scope.spawn(move || {
             let (mut stored, mut refused, mut next) = (Vec::new(), 0u32, 0u32);
             while !stop.load(Ordering::Relaxed) {
@@ -299,10 +299,15 @@ fn commands_under_way_are_executed_before_a_detach_or_refused() {
                         other => panic!("{other}"),
                     }
                 }
+                are_both_seen.store(refused > 0 && !stored.is_empty(), Ordering::Relaxed);
             }
             (stored, refused, next)
         });
-        for _ in 0..100 {
+        for round in 0..10_000 {
+            // On a busy machine, it takes longer until the worker has its turn in both states.
+            if round >= 100 && are_both_seen.load(Ordering::Relaxed) {
+                break;
+            }
             assert_eq!(set(&mut manager.admin, DETACH, 1, &[id]), Status::Success);
             // From here on nothing of that controller is executed.
             let before = count(&mut manager);

@@ -164,9 +164,9 @@ fn a_host_that_lost_its_rights_is_sent_away_and_finds_another_generation() {
 #[test]
 fn a_discovery_controller_stays_for_as_long_as_it_is_kept_alive() {
     let target = Target::new();
-    let mut queue = persistent(&target, HOST_NQN, 1000);
-    for _ in 0..8 {
-        sleep(Duration::from_millis(400));
+    let mut queue = persistent(&target, HOST_NQN, 4000);
+    for _ in 0..5 {
+        sleep(Duration::from_millis(900));
         assert_eq!(queue.admin(AdminCommand::KeepAlive, 0, 0).status(), Status::Success);
     }
     assert_eq!(read_page(&mut queue, false), (1, false));

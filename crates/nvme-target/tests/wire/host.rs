@@ -21,6 +21,8 @@ use zerocopy::IntoBytes;
 pub const NQN: &str = "nqn.2025-01.org.kvssd:test";
 pub const HOST_NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
 pub const HOST_ID: [u8; 16] = [7; 16];
+/// Nothing of a target takes that long, however busy the machine is: what does not come until then never comes.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A target on a drive of its own.
 pub struct Target {
@@ -134,7 +136,7 @@ impl Queue {
     pub fn raw(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let framing = Framing { data_bytes_max: 8 << 20, ..Framing::INITIAL };
         Queue { stream, framing, pace: Pace::Whole, data_bytes_max: 0, input: Vec::new(), next_id: 0 }
     }

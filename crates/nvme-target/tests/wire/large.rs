@@ -1,6 +1,6 @@
 //! Values of up to 256 MiB, and the memory that they take of all connections.
 
-use crate::host::{Heard, Host, NQN, Queue, Target};
+use crate::host::{Heard, Host, NQN, PATIENCE, Queue, Target};
 use kvssd_device::{CreateDrive, Drive, LARGE_VALUE_BYTES_MAX, image_design, image_profile};
 use kvssd_flash::OpenOptions;
 use kvssd_nvme_spec::Status;
@@ -77,26 +77,34 @@ fn values_of_all_connections_share_a_bound() {
     let key = |name: &[u8]| KvKey::new(name).unwrap();
     let stored = value(1, 2 * MIB);
     let store = |name| KvCommand::Store { key: key(name), value_bytes: 2 * MIB, options: StoreOptions::default() };
+    // Nothing is asked for or answered while there is no room.
     let waits = |queue: &mut Queue| {
         queue.stream.set_read_timeout(Some(Duration::from_millis(600))).unwrap();
-        let mut byte = [0];
-        assert!(queue.stream.peek(&mut byte).is_err(), "nothing is asked for or answered while there is no room");
-        queue.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let does_wait = queue.stream.peek(&mut [0]).is_err();
+        queue.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        does_wait
     };
     // On the way in.
     let first = begin(&mut one.io, &store(b"one"), 2 * MIB);
     let Heard::R2t(_, tag, ..) = one.io.hear() else { panic!("the first store is asked for its data") };
     let second = begin(&mut other.io, &store(b"other"), 2 * MIB);
-    waits(&mut other.io);
+    assert!(waits(&mut other.io));
     one.io.send_data(first, tag, &stored);
     assert_eq!(one.io.take(first, &[]).status(), Status::Success);
     assert_eq!(other.io.take(second, &stored).status(), Status::Success);
     // On the way out: more than the system's buffers take.
     let retrieve = KvCommand::Retrieve { key: key(b"one"), buffer_bytes: 2 * MIB };
     let untaken: Vec<u16> = (0..20).map(|_| begin(&mut one.io, &retrieve, 2 * MIB)).collect();
-    std::thread::sleep(Duration::from_millis(300));
-    let asked = begin(&mut other.io, &retrieve, 2 * MIB);
-    waits(&mut other.io);
+    // Until the buffers are full, the other may have its turn.
+    let waiting = (0..20).find_map(|_| {
+        let asked = begin(&mut other.io, &retrieve, 2 * MIB);
+        if waits(&mut other.io) {
+            return Some(asked);
+        }
+        assert!(other.io.take(asked, &[]).data == stored);
+        None
+    });
+    let asked = waiting.expect("there is always room for one more");
     // What gives no data needs no room.
     assert_eq!(Host::new(&target).store_if(b"third", b"a value", StoreOptions::default()), Status::Success);
     for id in untaken {
@@ -127,7 +135,7 @@ fn who_sends_a_value_in_drops_is_sent_away() {
         other.io.stream.peek(&mut [0]).is_ok()
     });
     assert!(is_asked, "the other host waits for ever");
-    other.io.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    other.io.stream.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(other.io.take(second, &value(1, 2 * MIB)).status(), Status::Success);
 }
 

@@ -1,8 +1,8 @@
 //! The metrics over HTTP, asked for as they should be and as they should not.
 
-use crate::host::{Host, Target};
+use crate::host::{Host, PATIENCE, Target};
 use kvssd_nvme_target::serve_metrics;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Metrics {
 
     fn say(&self, bytes: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(bytes).unwrap();
         stream
     }
@@ -56,14 +56,19 @@ fn half_sent_requests_take_no_threads_and_lock_nobody_out() {
     let target = Target::new();
     let metrics = Metrics::of(&target);
     let before = threads();
-    let half: Vec<TcpStream> = (0..400).map(|_| metrics.say(HALF)).collect();
-    let begin = Instant::now();
-    let page = metrics.ask("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
-    assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.ends_with("# EOF\n"), "{page}");
-    assert!(begin.elapsed() < Duration::from_secs(4), "it took {:?}", begin.elapsed());
-    // Other tests run beside this one.
-    assert!(threads() < before + 200, "{} threads, {before} before", threads());
-    drop(half);
+    // Who waited for one of them to be sent away would wait for 5 s each time; a busy machine may be slow once.
+    let is_quick = (0..5).any(|_| {
+        let half: Vec<TcpStream> = (0..400).map(|_| metrics.say(HALF)).collect();
+        let begin = Instant::now();
+        let page = metrics.ask("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.ends_with("# EOF\n"), "{page}");
+        let took = begin.elapsed();
+        // Other tests run beside this one.
+        assert!(threads() < before + 200, "{} threads, {before} before", threads());
+        drop(half);
+        took < Duration::from_secs(4)
+    });
+    assert!(is_quick, "it waits for those that say nothing more");
 }
 
 #[test]
@@ -94,7 +99,12 @@ fn who_says_half_of_it_is_sent_away() {
     let target = Target::new();
     let metrics = Metrics::of(&target);
     let mut half = metrics.say(HALF);
-    assert_eq!(half.read(&mut [0; 10]).unwrap_or(0), 0);
+    // In order or not; that nothing comes until the patience ends is no end.
+    let ended = half.read(&mut [0; 10]).or_else(|error| match error.kind() {
+        ErrorKind::ConnectionReset => Ok(0),
+        _ => Err(error),
+    });
+    assert_eq!(ended.expect("it is sent away"), 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Namespaces by their names: made, deleted and listed by hosts, and what other hosts notice of it.
 
-use crate::host::{Got, HOST_NQN, Heard, Host, NQN, Queue, Target, admin_connect, key};
+use crate::host::{Got, HOST_NQN, Heard, Host, NQN, PATIENCE, Queue, Target, admin_connect, key};
 use kvssd_device::Drive;
 use kvssd_flash::OpenOptions;
 use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage};
@@ -17,8 +17,9 @@ use kvssd_nvme_spec::named::{
 use kvssd_nvme_spec::pdu::Pdu;
 use kvssd_nvme_spec::{Status, write_text};
 use kvssd_nvme_target::{HostRights, Namespaces, Rights, SubsystemOptions};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Instant;
 use zerocopy::IntoBytes;
 
 /// Sees namespace 1, and what it is given.
@@ -259,20 +260,32 @@ fn rights_go_with_the_namespace_that_they_were_given_for() {
 fn a_deletion_under_load_ends_the_load_and_nothing_else() {
     let target = Target::new();
     let mut all = Host::new(&target);
-    let stop = AtomicBool::new(false);
+    // To how many threads that has happened.
+    let (stop, have_made, are_refused) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    let wait_for_3 = |threads: &AtomicUsize| {
+        let begin = Instant::now();
+        while threads.load(Ordering::Relaxed) < 3 && begin.elapsed() < PATIENCE {
+            thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
     thread::scope(|scope| {
         let number = create(&mut all.admin, &wanted("busy"));
         for thread in 0..3u8 {
             let (address, stop) = (target.address, &stop);
+            let (have_made, are_refused) = (&have_made, &are_refused);
             scope.spawn(move || {
                 let mut host = Host::with_digests(address, false, false);
                 let (mut made, mut refused) = (0, 0);
                 for count in 0u32.. {
                     let name = [&[thread][..], &count.to_le_bytes()].concat();
-                    match store_in(&mut host, number, &name, &[thread; 3000]) {
-                        Status::Success => made += 1,
-                        Status::InvalidField => refused += 1,
+                    let (times, threads) = match store_in(&mut host, number, &name, &[thread; 3000]) {
+                        Status::Success => (&mut made, have_made),
+                        Status::InvalidField => (&mut refused, are_refused),
                         other => panic!("{other}"),
+                    };
+                    *times += 1;
+                    if *times == 1 {
+                        threads.fetch_add(1, Ordering::Relaxed);
                     }
                     assert_eq!(store_in(&mut host, 1, &name, &[thread; 10]), Status::Success);
                     if stop.load(Ordering::Relaxed) {
@@ -282,8 +295,10 @@ fn a_deletion_under_load_ends_the_load_and_nothing_else() {
                 assert!(made > 0 && refused > 0, "{made} {refused}");
             });
         }
+        wait_for_3(&have_made);
         thread::sleep(std::time::Duration::from_millis(200));
         assert_eq!(delete(&mut all.admin, number, "busy"), Status::Success);
+        wait_for_3(&are_refused);
         thread::sleep(std::time::Duration::from_millis(200));
         stop.store(true, Ordering::Relaxed);
     });

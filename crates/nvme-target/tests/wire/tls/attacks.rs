@@ -2,7 +2,7 @@
 
 use super::tunnel::{Tunnel, client, output, shake};
 use super::{KEYS, own_keys, rights, target};
-use crate::host::{HOST_NQN, Host, NQN, Target, admin_connect, value};
+use crate::host::{HOST_NQN, Host, NQN, PATIENCE, Target, admin_connect, value};
 use kvssd_nvme_spec::command::DataPointer;
 use kvssd_nvme_spec::fabrics::{CONTROLLER_ANY, ConnectData, FabricsCommand};
 use kvssd_nvme_spec::pdu::{Framing, IcRequest, Pdu};
@@ -16,7 +16,7 @@ use zerocopy::IntoBytes;
 
 /// What the target says until it ends the connection.
 fn last_words(mut stream: TcpStream) -> Vec<u8> {
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut words = Vec::new();
     let mut piece = [0; 4096];
     loop {
