@@ -31,6 +31,20 @@ pub struct Kept {
     folder: PathBuf,
 }
 
+/// Refuses to write over a file, if there is one, that has nothing of ours.
+///
+/// # Errors
+/// When it has not, or cannot be read.
+pub fn refuse_foreign(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Outcome {
+    let refused = match fs::read(path) {
+        Ok(bytes) if is_ours(&bytes) => return Ok(()),
+        Ok(_) => io::Error::other("it is there, and is something else: give another folder (it is left as it is)"),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(why) => why,
+    };
+    Err(Failure::of_output(path)(refused))
+}
+
 /// The right to make a document, while other processes wait. It ends when this is dropped, and the part goes with it.
 pub struct Claim {
     part: Part,

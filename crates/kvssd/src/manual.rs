@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::arguments::Arguments;
 use crate::fail::Failure;
-use crate::output::print_bytes;
+use crate::output::{print_bytes, write_whole};
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -39,5 +39,5 @@ fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
         help.lines().for_each(|line| _ = examples.text([roman(line)]));
         examples.control("fi", []).to_writer(&mut page)?;
     }
-    fs::write(folder.join(manual.get_filename()), page)
+    write_whole(&folder.join(manual.get_filename()), &page)
 }

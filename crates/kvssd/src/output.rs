@@ -22,7 +22,9 @@ impl JsonFile {
         if let Some(path) = path.filter(|path| !is_stdout(path)) {
             let can_be_written = match fs::metadata(path) {
                 Ok(found) if found.is_dir() => Err(std::io::Error::from(std::io::ErrorKind::IsADirectory)),
-                Ok(_) => OpenOptions::new().append(true).open(path).map(|_| ()),
+                Ok(_) if is_plain(path) => OpenOptions::new().append(true).open(path).map(|_| ()),
+                // A draft will take its place.
+                Ok(_) => OpenOptions::new().append(true).open(path).and_then(|_| draft(path)).map(|_| ()),
                 Err(_) => draft(path).map(|_| ()),
             };
             can_be_written.map_err(Failure::of_output(path))?;
@@ -42,8 +44,7 @@ impl JsonFile {
         if is_stdout(path) {
             return print_bytes(bytes);
         }
-        let is_plain = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
-        let written = if is_plain { fs::write(path, bytes) } else { write_whole(path, bytes) };
+        let written = if is_plain(path) { fs::write(path, bytes) } else { write_whole(path, bytes) };
         written.map_err(Failure::of_output(path))
     }
 
@@ -66,11 +67,12 @@ pub fn write_to(path: &Path, image: &Path, write: impl FnOnce(&mut dyn Write) ->
         fill(path, &mut stdout().lock(), write)
     } else if fs::canonicalize(path).is_ok_and(|path| fs::canonicalize(image).is_ok_and(|image| image == path)) {
         return Err(taken(io::Error::other("it is the image itself")));
-    } else if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+    } else if is_plain(path) {
         fill(path, &mut OpenOptions::new().write(true).open(path).map_err(taken)?, write)
     } else {
         let mut draft = draft(path).map_err(&taken)?;
-        fill(path, &mut draft, write)?;
+        // Its own errors would name it.
+        fill(path, draft.as_file_mut(), write)?;
         return draft.persist(path).map(|_| ()).map_err(|error| taken(error.error));
     };
     match written {
@@ -90,9 +92,15 @@ pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+/// Whether there is something that is no regular file, and is written to as it is.
+fn is_plain(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| !found.is_file())
+}
+
+/// Writes a file whole, or leaves what was there.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut draft = draft(path)?;
-    draft.write_all(bytes)?;
+    draft.as_file_mut().write_all(bytes)?;
     draft.persist(path).map_err(|error| error.error)?;
     Ok(())
 }

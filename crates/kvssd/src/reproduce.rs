@@ -12,7 +12,7 @@ use self::experiments::{Found, Wanted};
 use crate::Outcome;
 use crate::arguments::{Paper, ReproduceOptions};
 use crate::fail::Failure;
-use crate::kept::Kept;
+use crate::kept::{Kept, refuse_foreign};
 use crate::output::{JsonFile, note, print};
 use crate::page;
 use clap::ValueEnum;
@@ -33,6 +33,9 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     let folder = options.folder.clone().or((options.paper == Paper::All).then(|| PathBuf::from(FOLDER)));
     let kept = folder.as_deref().map(Kept::open).transpose()?;
     let path = folder.filter(|_| options.explain.is_none()).map(|folder| folder.join("reproduction.md"));
+    if let Some(path) = &path {
+        refuse_foreign(path, |bytes| bytes.starts_with(document::HEADING.as_bytes()))?;
+    }
     let document_file = JsonFile::open(path.as_deref())?;
     let mut reproduction = Reproduction::default();
     let mut times = Vec::new();

@@ -32,9 +32,12 @@ fn summary(claims: &[Claim]) -> String {
     format!("{claims}: {}", counts.collect::<Vec<_>>().join(", "))
 }
 
+/// How a document for a folder begins.
+pub const HEADING: &str = "# What of the papers comes out\n";
+
 /// For a folder, with how many seconds each experiment took.
 pub fn markdown(claims: &[Claim], times: &[(Vec<String>, f64)]) -> String {
-    let mut text = format!("# What of the papers comes out\n\n{}.\n\n", summary(claims));
+    let mut text = format!("{HEADING}\n{}.\n\n", summary(claims));
     text += "| id | claim | paper | ours | testbed | verdict | cause | seconds |\n|---|---|---|---|---|---|---|---|\n";
     for claim in claims {
         let Claim { id, claim: what, paper, ours, verdict, scale, cause, .. } = claim;

@@ -3,10 +3,11 @@
 use super::plan::{Plan, Run};
 use crate::Outcome;
 use crate::fail::Failure;
-use crate::kept::{Claim, Kept};
+use crate::kept::{Claim, Kept, refuse_foreign};
 use crate::report::Report;
 use kvssd_measure::{Observer, Quiet};
 use kvssd_sim::SimError;
+use serde_json::Value;
 use std::path::Path;
 
 /// The folder.
@@ -18,8 +19,10 @@ impl Folder {
     /// The folder with the index of a plan in it. It is made.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When it cannot be written, or has somebody else's index.
     pub fn open(path: &Path, plan: &Plan) -> Result<Folder, Failure> {
+        refuse_foreign(&path.join("index.json"), is_index)?;
+        refuse_foreign(&path.join("index.part"), begins_an_index)?;
         let folder = Folder { reports: Kept::open(&path.join("runs"))? };
         Kept::open(path)?.wait("index", &Quiet)?.keep(&plan.index())?;
         Ok(folder)
@@ -72,4 +75,15 @@ impl Folder {
         }
         claim.keep(&make()?)
     }
+}
+
+/// Whether these are the bytes of an index, of whichever sweep and build.
+fn is_index(bytes: &[u8]) -> bool {
+    serde_json::from_slice(bytes).is_ok_and(|index: Value| index["axes"].is_array() && index["points"].is_array())
+}
+
+/// Whether these may be what a process that was killed has left of an index: maybe nothing.
+fn begins_an_index(bytes: &[u8]) -> bool {
+    const BEGIN: &[u8] = b"{\n  \"program\": {";
+    bytes.starts_with(BEGIN) || BEGIN.starts_with(bytes)
 }

@@ -192,3 +192,12 @@ fn options_reach_the_run() {
     let small_drive = &bench(&format!("{TINY} {options} --set memory.dram_bytes=209715200"))[0];
     assert!(number(small_drive, "/dram/budget_bytes") < number(usual, "/dram/budget_bytes"));
 }
+
+/// Such as a file that one may write in a folder that one may not: long work is not done for nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_whose_folder_takes_no_other_is_refused_before_work_begins() {
+    let desk = Desk::new();
+    // Whoever runs this: no folder of that kind takes files.
+    desk.refuses("bench --scale 1/512 --records 1000 --operations 1000 --json /proc/self/comm", &["/proc/self/comm"]);
+}

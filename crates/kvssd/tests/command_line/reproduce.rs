@@ -97,6 +97,15 @@ fn a_sweep_comes_from_the_folder_as_it_came_from_the_drive() {
     assert_eq!(run("first.json", "first.csv"), run("second.json", "second.csv"));
 }
 
+#[test]
+fn somebodys_own_document_is_not_written_over() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("kept")).unwrap();
+    desk.put("kept/reproduction.md", "# My own\n");
+    desk.refuses("reproduce iter --scale 1/64 --folder kept", &["kept/reproduction.md", "something else"]);
+    assert_eq!(desk.read("kept/reproduction.md"), "# My own\n");
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupt_leaves_no_empty_file() {

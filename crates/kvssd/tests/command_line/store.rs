@@ -277,31 +277,45 @@ fn a_limit_of_the_size_of_files_is_said_and_loses_nothing() {
     let desk = desk_with_image("plus");
     done(&desk, &["put", "drive.kv", "key", "value"], b"");
     desk.put("pairs.csv", &(0..2000).map(|n| format!("key{n},{}\n", "v".repeat(1000))).collect::<String>());
-    let limited = |arguments: &str| {
+    let limited = |blocks: u32, arguments: &str| {
         let program = env!("CARGO_BIN_EXE_kvssd");
         let mut shell = std::process::Command::new("sh");
-        shell.current_dir(desk.path("")).args(["-c", &format!("ulimit -f 64; exec {program} {arguments}")]);
+        shell.current_dir(desk.path("")).args(["-c", &format!("ulimit -f {blocks}; exec {program} {arguments}")]);
         let output = shell.output().expect("there is a shell");
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code().is_some_and(|code| code != 0), "{arguments}: {output:?}");
         assert!(message.starts_with("kvssd: ") && message.trim_end().lines().count() == 1, "{message}");
+        message
     };
-    limited("create other.kv --mib 64");
-    limited("load drive.kv pairs.csv");
+    limited(64, "create other.kv --mib 64");
+    limited(64, "load drive.kv pairs.csv");
     assert_eq!(done(&desk, &["get", "drive.kv", "key"], b""), b"value");
+    // The draft of a file is no matter of the user's, and no file is there in part.
+    done(&desk, &["load", "drive.kv", "pairs.csv"], b"");
+    let message = limited(64, "dump drive.kv out.csv");
+    assert!(message.contains("out.csv") && !message.contains(".tmp"), "{message}");
+    assert!(limited(8, "man long/pages").contains("long/pages"));
+    assert!(!desk.path("out.csv").exists());
+    let pages = |folder: &str| std::fs::read_dir(desk.path(folder)).unwrap().map(|page| page.unwrap().path());
+    done(&desk, &["man", "whole"], b"");
+    assert!(pages("long/pages").count() < pages("whole").count());
+    for page in pages("long/pages") {
+        let whole = desk.path("whole").join(page.file_name().unwrap());
+        assert_eq!(std::fs::read(&page).unwrap(), std::fs::read(whole).unwrap(), "{}", page.display());
+    }
 }
 
 #[test]
 fn an_image_in_use_names_its_holder() {
     let desk = desk_with_image("plus");
-    let (mut holder, input, message) = (0..20)
-        .find_map(|_| {
+    let (mut holder, input, message) = (1..20)
+        .find_map(|time| {
             let mut command = desk.command("load drive.kv -");
             let mut holder = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
             let mut input = holder.stdin.take().expect("the input is a pipe");
             input.write_all(b"a,1\n").expect("the holder reads");
             // It takes a moment until it has the image and has said so; who asks too early may keep it from both.
-            std::thread::sleep(std::time::Duration::from_millis(300));
+            std::thread::sleep(std::time::Duration::from_millis(300 * time));
             let output = run(&desk, &["get", "drive.kv", "a"], b"");
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
             if output.status.code() == Some(2) && message.contains(&format!("process {}", holder.id())) {

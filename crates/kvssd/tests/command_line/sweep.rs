@@ -237,6 +237,32 @@ fn an_interrupt_leaves_no_parts() {
     assert_eq!(fs::read_dir(desk.path("out/runs")).unwrap().count(), 0);
 }
 
+/// A folder may have been somebody's before.
+#[test]
+fn what_is_no_sweeps_is_not_written_over() {
+    let desk = desk();
+    let folder = desk.path("out");
+    fs::create_dir(&folder).unwrap();
+    for file in ["index.json", "index.part"] {
+        for of_others in ["{ \"name\": \"a site\" }", "notes"] {
+            fs::write(folder.join(file), of_others).unwrap();
+            let refused = sweep(&desk, "--out out");
+            let message = message(&refused);
+            assert_eq!((refused.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+            assert!(message.contains(file) && message.contains("something else"), "{message}");
+            assert_eq!(fs::read_to_string(folder.join(file)).unwrap(), of_others);
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing came beside it");
+        }
+        fs::remove_file(folder.join(file)).unwrap();
+    }
+    // What a sweep that was killed has left is its own.
+    for left in ["", "{\n", "{\n  \"program\": {\n    \"version\""] {
+        fs::write(folder.join("index.part"), left).unwrap();
+        assert!(sweep(&desk, "--out out").status.success());
+    }
+    assert_eq!(files(&folder), whole(&desk));
+}
+
 #[test]
 fn what_is_there_is_not_run_again_and_what_is_broken_is() {
     let desk = desk();
