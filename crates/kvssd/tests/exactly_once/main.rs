@@ -140,10 +140,20 @@ impl Host<'_> {
     }
 }
 
+/// Waits until the hosts have made so many more calls, but not for longer than that. On a busy machine nothing would get through
+/// otherwise, between one cut and the next.
+fn wait_for_calls(seen: &Seen, calls: u64, at_most: Duration, is_over: &dyn Fn() -> bool) {
+    let (begin, wanted) = (Instant::now(), seen.calls.load(Ordering::Relaxed) + calls);
+    while !is_over() && seen.calls.load(Ordering::Relaxed) < wanted && begin.elapsed() < at_most {
+        sleep(Duration::from_millis(1));
+    }
+}
+
 /// Cuts connections until the hosts are through.
 fn cut(plan: &Plan, proxy: &Proxy, seen: &Seen, is_over: &dyn Fn() -> bool) {
     let mut random = Random::new(plan.seed);
     while !is_over() {
+        wait_for_calls(seen, 20, Duration::from_secs(1), is_over);
         sleep(Duration::from_millis(1 + random.below(2 * plan.cut_ms)));
         let how = Cut::ALL[random.below(3) as usize];
         let was_there = proxy.cut(random.below(1 << 20) as usize, how);
@@ -157,6 +167,7 @@ fn kill(plan: &Plan, folder: &Path, proxy: &Proxy, seen: &Seen, is_over: &dyn Fn
     let mut service = Service::start(folder);
     proxy.lead_to(Some(service.address));
     loop {
+        wait_for_calls(seen, 300, Duration::from_secs(10), is_over);
         let until = Instant::now() + Duration::from_millis(1 + random.below(2 * plan.kill_ms));
         while Instant::now() < until {
             if is_over() {
@@ -274,7 +285,7 @@ fn a_put_whose_answer_is_lost_is_not_made_again_behind_a_newer_one() {
             let put = scope.spawn(|| first.store(b"key", old));
             let begin = Instant::now();
             while other.retrieve(b"key").unwrap().as_ref() != Some(old) {
-                assert!(begin.elapsed() < Duration::from_secs(20), "it was never made");
+                assert!(begin.elapsed() < Duration::from_secs(120), "it was never made");
             }
             other.store(b"key", b"newer").unwrap();
             if is_killed {
