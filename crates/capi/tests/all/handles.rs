@@ -5,6 +5,7 @@ use crate::proxy::{Cutter, OPCODE_AT};
 use kvssd_host::{CacheAttributes, Missing, NamespaceAttributes, Options, Store};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 const STORE: u8 = 0x01;
 const GET_LOG_PAGE: u8 = 0x02;
@@ -257,6 +258,13 @@ fn a_handle_whose_namespace_went_while_it_was_away_means_nothing_that_comes_late
 /// handle of the old one and a seventh lists. Returns how many stores came to the old ones.
 fn race(url: &str, rounds: u32) -> u32 {
     let (maker, stored) = (open(url), AtomicU32::new(0));
+    // On a busy machine it takes a while until the threads are at it.
+    let wait_for_stores = |count| {
+        let began = Instant::now();
+        while stored.load(Ordering::Relaxed) < count && began.elapsed() < Duration::from_secs(60) {
+            thread::sleep(Duration::from_micros(100));
+        }
+    };
     let mut name = "mine".to_owned();
     let number = maker.create_namespace(named(&name)).unwrap().id().0;
     for round in 0..rounds {
@@ -282,8 +290,9 @@ fn race(url: &str, rounds: u32) -> u32 {
                     store.namespaces().unwrap();
                 }
             });
+            wait_for_stores(2 * (round + 1));
             name = replace(&maker, number, &name);
-            thread::sleep(std::time::Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
             stop.store(true, Ordering::Relaxed);
         });
         assert_eq!(maker.namespace(&name).unwrap().count().unwrap(), 0, "round {round}");

