@@ -57,7 +57,7 @@ fn half_sent_requests_take_no_threads_and_lock_nobody_out() {
     let metrics = Metrics::of(&target);
     let before = threads();
     // Who waited for one of them to be sent away would wait for 5 s each time; a busy machine may be slow once.
-    let is_quick = (0..5).any(|_| {
+    let is_quick = (0..3).any(|_| {
         let half: Vec<TcpStream> = (0..400).map(|_| metrics.say(HALF)).collect();
         let begin = Instant::now();
         let page = metrics.ask("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");

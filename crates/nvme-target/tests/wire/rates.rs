@@ -88,17 +88,21 @@ fn bytes_are_counted_both_ways_and_values_that_wait_do_not_fill_the_memory_of_ot
     }
     let mut asked_for = 0;
     host.io.stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    let begin = Instant::now();
-    while asked_for == 0 || begin.elapsed() < Duration::from_secs(1) {
+    let (begin, mut last) = (Instant::now(), Instant::now());
+    // Until no more are asked for.
+    while asked_for == 0 || last.elapsed() < Duration::from_secs(1) {
         let mut byte = [0];
         if host.io.stream.peek(&mut byte).is_ok()
             && let Heard::R2t(id, tag, ..) = host.io.hear()
         {
             asked_for += 1;
+            last = Instant::now();
             host.io.send_data(id, tag, &value(2, VALUE));
         }
-        // It would wait for memory longer than it has patience.
+        // It would wait for memory until the slow one is sent away, which is half a minute.
+        let now = Instant::now();
         assert_eq!(quick.store(b"other", &value(3, 100_000)), Status::Success);
+        assert!(now.elapsed() < Duration::from_secs(20), "the other host waits for memory");
         assert!(begin.elapsed() < PATIENCE, "no value is asked for");
     }
     assert!((1..=24).contains(&asked_for), "{asked_for} values were asked for");
