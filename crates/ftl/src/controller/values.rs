@@ -13,7 +13,7 @@
 
 use crate::layout::address::Grain;
 use kvssd_flash::{Backing, Blob};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ const VALUE_BYTES_MAX: usize = 512;
 const BLOCK_BYTES: u64 = 256;
 
 /// Entries of a page of an index beside each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BlockName {
     pub(crate) page: Grain,
     /// The life of its superblock.
@@ -112,7 +112,7 @@ struct Kept {
 /// The blocks that are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
-    blocks: HashMap<BlockName, Kept>,
+    blocks: BTreeMap<BlockName, Kept>,
     /// The next one that may leave first.
     order: VecDeque<BlockName>,
     bytes: u64,
