@@ -201,8 +201,8 @@ impl<B: Backing> Backing for Medium<B> {
         if self.state.holds_commits.load(Ordering::Relaxed) { Ok(()) } else { self.catch_up() }
     }
 
-    fn lend(&self) -> u64 {
-        self.image.lend()
+    fn give_up(&self) -> u64 {
+        self.image.give_up()
     }
 
     fn warm(&self, places: &[(PageAddress, usize)]) {

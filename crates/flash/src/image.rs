@@ -297,8 +297,8 @@ impl Backing for ImageBacking {
         self.opened.bring(PageIdentity { page: first, erases: self.erases_of(first) }, pages, read);
     }
 
-    fn lend(&self) -> u64 {
-        if self.keeps_written { self.opened.lend() } else { 0 }
+    fn give_up(&self) -> u64 {
+        if self.keeps_written { self.opened.give_up() } else { 0 }
     }
 
     fn warm(&self, places: &[(PageAddress, usize)]) {

@@ -191,9 +191,9 @@ pub trait Backing: Send + Sync {
         0
     }
 
-    /// Gives the firmware some more of the memory for pages, for good: how many bytes; 0 when there is none to give. Of a medium whose pages are
-    /// dear, and which shows them ([`Backing::look`]).
-    fn lend(&self) -> u64 {
+    /// Gives up some more of the memory for pages, which is the firmware's then: so many bytes, and 0 when there is no more to give. Of a
+    /// medium whose pages are dear, and which shows them ([`Backing::look`]).
+    fn give_up(&self) -> u64 {
         0
     }
 

@@ -11,8 +11,9 @@ const TOUCHED_BYTES: usize = 1024;
 #[derive(Clone, Debug, Default)]
 pub struct Blob {
     memory: Arc<[u8]>,
-    start: u32,
-    length: u32,
+    /// Bytes of the memory before the blob's, and behind them: of the memory of a value of any length, none.
+    before: u32,
+    behind: u32,
 }
 
 impl Blob {
@@ -23,7 +24,8 @@ impl Blob {
         let mut memory = Vec::with_capacity(bytes.len().next_multiple_of(step));
         memory.extend_from_slice(bytes);
         memory.resize(memory.capacity(), 0);
-        Blob { memory: memory.into(), start: 0, length: bytes.len() as u32 }
+        let behind = (memory.len() - bytes.len()) as u32;
+        Blob { memory: memory.into(), before: 0, behind }
     }
 
     /// Reads the first bytes, for the processor to have them at hand.
@@ -35,15 +37,17 @@ impl Blob {
     /// A part of the bytes, which keeps the memory of all of them.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// When there are not so many, or 4 GiB before or behind the part.
     #[must_use]
     pub fn part(&self, part: Range<usize>) -> Blob {
         assert!(part.start <= part.end && part.end <= self.len());
-        Blob { memory: Arc::clone(&self.memory), start: self.start + part.start as u32, length: part.len() as u32 }
+        let (before, behind) = (self.before as usize + part.start, self.behind as usize + self.len() - part.end);
+        let bytes = |count: usize| u32::try_from(count).expect("parts are of less than 4 GiB");
+        Blob { memory: Arc::clone(&self.memory), before: bytes(before), behind: bytes(behind) }
     }
 
     fn range(&self) -> Range<usize> {
-        self.start as usize..(self.start + self.length) as usize
+        self.before as usize..self.memory.len() - self.behind as usize
     }
 
     /// The bytes to change: copied first if there is another owner.
@@ -65,13 +69,13 @@ impl Deref for Blob {
 
 impl From<Vec<u8>> for Blob {
     fn from(bytes: Vec<u8>) -> Self {
-        Blob { start: 0, length: bytes.len() as u32, memory: bytes.into() }
+        Blob { before: 0, behind: 0, memory: bytes.into() }
     }
 }
 
 impl From<Arc<[u8]>> for Blob {
     fn from(memory: Arc<[u8]>) -> Self {
-        Blob { start: 0, length: memory.len() as u32, memory }
+        Blob { before: 0, behind: 0, memory }
     }
 }
 
@@ -117,6 +121,7 @@ pub fn touch(bytes: &[u8]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Value;
 
     #[test]
     fn room_behind_the_bytes_is_not_part_of_them() {
@@ -128,5 +133,11 @@ mod tests {
         let mut part = shared.part(1..3).part(1..2);
         part.make_mut()[0] = 7;
         assert_eq!((&*part, &*shared, &*shared.part(1..3)), (&[7][..], &[1, 2, 3][..], &[2, 3][..]));
+    }
+
+    #[test]
+    fn a_part_of_a_value_keeps_nothing_of_the_rest() {
+        let Value::Bytes(part) = Value::from(&[7; 1000][..]).slice(10..20) else { unreachable!() };
+        assert_eq!((&*part, part.memory.len()), (&[7; 10][..], 10));
     }
 }

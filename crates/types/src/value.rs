@@ -79,14 +79,14 @@ impl Value {
         self.len() == 0
     }
 
-    /// A part of it, which keeps the memory of all.
+    /// A part of it, in memory of its own: the memory of all is free when it is no more wanted.
     ///
     /// # Panics
     /// When `range` leaves the value.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Value {
         match self {
-            Value::Bytes(bytes) => Value::Bytes(bytes.part(range)),
+            Value::Bytes(bytes) => Value::Bytes(bytes[range].into()),
             Value::Pattern(pattern) => Value::Pattern(pattern.slice(range)),
         }
     }

@@ -242,8 +242,8 @@ impl Cursor {
             (Some((key, _)), Some(((first, _), _))) => self.direction.order(key, first).is_gt(),
             (in_memory, _) => in_memory.is_none(),
         };
-        let (key, entry, place) = match in_tables.filter(|_| is_of_tables) {
-            Some(((key, entry), place)) => (OwnedKey::from(key), entry, Some(place)),
+        let (key, entry, at) = match in_tables.filter(|_| is_of_tables) {
+            Some(((key, entry), at)) => (OwnedKey::from(key), entry, Some(at)),
             None => {
                 let Some((key, entry)) = self.in_memory.take() else { return Ok(None) };
                 let is_up = self.direction == Direction::Up;
@@ -258,7 +258,7 @@ impl Cursor {
             self.runs[number].advance(reader, &self.summary, self.direction)?;
             self.line_up(number)?;
         }
-        Ok(Some((key, entry, place)))
+        Ok(Some((key, entry, at)))
     }
 
     /// The next key that was not deleted, and what is known of it.

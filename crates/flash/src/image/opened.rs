@@ -6,8 +6,8 @@
 //!   slot      [head of a literal] [data area] [out-of-band area]         a page is read to here, its checksum looked at, nothing copied
 //! ```
 //!
-//! What a scan reads once makes room for what the scan reads next (SIEVE, NSDI 2024, within a set). Up to half of the slots the firmware may
-//! have instead, one of each set at a time.
+//! What a scan reads once makes room for what the scan reads next (SIEVE, NSDI 2024, within a set). The memory of up to half of the slots the
+//! firmware may have instead.
 //!
 //! Those who only look take the lock of one set. Whoever has the cache alone needs none.
 
@@ -16,12 +16,14 @@ use crate::rope::{LiteralHead, RopeRef};
 use crate::{Geometry, PageAddress, PageView, codec};
 use std::hint;
 use std::io::IoSliceMut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Slots of a set.
 const WAYS: usize = 8;
-/// Those that the firmware may have instead.
-const LENT_MAX: usize = WAYS / 2;
+/// Those of a set that may be given up, and how many of all sets are at a time.
+const GIVEN_UP_MAX: usize = WAYS / 2;
+const GIVEN_UP_STEP: usize = 64;
 /// The fewest sets: what a command reads side by side must not be in its own way.
 const SETS_MIN: usize = 8;
 
@@ -35,6 +37,8 @@ const TRIES: usize = 64;
 pub(super) struct OpenedPages {
     sets: Vec<Mutex<Set>>,
     form: PageForm,
+    /// Slots that were asked for, one of each set after the other.
+    given_up: AtomicUsize,
 }
 
 /// What the slots look like.
@@ -52,8 +56,8 @@ struct Set {
     slots: [Slot; WAYS],
     /// The slot that the hand points to.
     hand: u8,
-    /// So many slots, the last ones, are the firmware's.
-    lent: u8,
+    /// So many slots, the last ones, were given up.
+    given_up: u8,
     /// The page that somebody looked at last.
     looked_at: Option<PageAddress>,
 }
@@ -76,13 +80,22 @@ impl OpenedPages {
         let form = PageForm { head: LiteralHead::new(geometry.page_bytes as usize), geometry: *geometry };
         let sets = (cache_bytes / form.slot_bytes() / WAYS as u64).min(geometry.pages()) as usize;
         let sets = (0..sets.max(SETS_MIN)).map(|_| Mutex::default()).collect();
-        OpenedPages { sets, form }
+        OpenedPages { sets, form, given_up: AtomicUsize::new(0) }
     }
 
-    /// Gives the firmware a slot of each set that may have one less, and says how many bytes they are together.
-    pub(super) fn lend(&self) -> u64 {
-        let lent = self.sets.iter().filter(|set| soon(set).is_some_and(|mut set| set.lend())).count();
-        lent as u64 * self.form.slot_bytes()
+    /// Gives up some slots, and says how many bytes they are together; 0 when there are no more to give.
+    pub(super) fn give_up(&self) -> u64 {
+        let most = self.sets.len() * GIVEN_UP_MAX;
+        while self.given_up.load(Ordering::Relaxed) < most {
+            let begin = self.given_up.fetch_add(GIVEN_UP_STEP, Ordering::Relaxed);
+            let sets = (begin..most.min(begin + GIVEN_UP_STEP)).map(|slot| &self.sets[slot % self.sets.len()]);
+            // A set that somebody looks at keeps its slot.
+            let given = sets.filter_map(|set| soon(set).map(|mut set| set.give_up())).count();
+            if given > 0 {
+                return given as u64 * self.form.slot_bytes();
+            }
+        }
+        0
     }
 
     fn number_of(&self, page: PageAddress) -> usize {
@@ -292,19 +305,22 @@ impl Set {
         &mut self.slots[way]
     }
 
-    /// Gives up a slot, if it may have one less.
-    fn lend(&mut self) -> bool {
-        let is_lent = usize::from(self.lent) < LENT_MAX;
-        if is_lent {
-            self.lent += 1;
-            let way = WAYS - usize::from(self.lent);
-            (self.pages[way], self.slots[way]) = (None, Slot::default());
-        }
-        is_lent
+    /// Gives up the slot that would be the next to be used again.
+    fn give_up(&mut self) {
+        let (way, last) = (self.choose(), self.ways() - 1);
+        self.pages.swap(way, last);
+        self.slots.swap(way, last);
+        (self.pages[last], self.slots[last]) = (None, Slot::default());
+        self.given_up += 1;
+    }
+
+    /// The slots that it has.
+    fn ways(&self) -> usize {
+        WAYS - usize::from(self.given_up)
     }
 
     fn choose(&mut self) -> usize {
-        let ways = WAYS - usize::from(self.lent);
+        let ways = self.ways();
         if let Some(empty) = self.pages[..ways].iter().position(Option::is_none) {
             return empty;
         }
@@ -382,25 +398,29 @@ mod tests {
     }
 
     #[test]
-    fn up_to_half_is_lent_and_the_rest_stays_a_cache() {
+    fn up_to_half_is_given_up_and_what_is_asked_for_again_stays() {
         let mut pages = OpenedPages::new(&GEOMETRY, 256 * 576);
         (0..256).for_each(|page| keep(&mut pages, page));
-        let mut lent_bytes = 0;
-        for left in [224, 192, 160, 128, 128] {
-            lent_bytes += pages.lend();
-            assert_eq!((0..256).filter(|&page| pages.holds(PageAddress(page))).count(), left);
-            assert_eq!(lent_bytes, (256 - left as u64) * 576);
+        let held = |pages: &mut OpenedPages| (0..2000).filter(|&page| pages.holds(PageAddress(page))).count();
+        for (given_bytes, left) in [(64 * 576, 192), (64 * 576, 128), (0, 128), (0, 128)] {
+            (0..64).for_each(|page| pages.ask_again(PageAddress(page)));
+            assert_eq!((pages.give_up(), held(&mut pages)), (given_bytes, left));
         }
+        assert!((0..64).all(|page| pages.holds(PageAddress(page))));
         (1000..1256).for_each(|page| keep(&mut pages, page));
-        assert_eq!((0..2000).filter(|&page| pages.holds(PageAddress(page))).count(), 128);
-        assert_eq!(
-            pages
-                .sets
-                .iter()
-                .map(|set| set.lock().unwrap().slots.iter().filter(|slot| !slot.bytes.is_empty()).count())
-                .sum::<usize>(),
-            128
-        );
+        assert_eq!(held(&mut pages), 128);
+        let slots = pages.sets.iter().flat_map(|set| set.lock().unwrap().slots.each_ref().map(|slot| slot.bytes.len()));
+        assert_eq!(slots.filter(|&bytes| bytes > 0).count(), 128);
+    }
+
+    #[test]
+    fn where_somebody_looks_nothing_is_given_up_and_nobody_waits() {
+        let pages = OpenedPages::new(&GEOMETRY, 256 * 576);
+        let held: Vec<_> = pages.sets.iter().map(|set| set.lock().unwrap()).collect();
+        assert_eq!(pages.give_up(), 0);
+        drop(held);
+        assert_eq!(pages.give_up(), 0, "they were asked once");
+        assert!(pages.sets.iter().all(|set| set.lock().unwrap().ways() == WAYS));
     }
 
     #[test]

@@ -2,17 +2,19 @@
 //! on a page of its own among pairs that are dead.
 //!
 //! ```text
-//!   page of the index, as it was written in a life of its superblock     entries   0 ... 31 | 32 ... 63 | ...
-//!                                                                                     |          |
-//!                                                                                   block      block     [end u16] x 32 [key bytes u8] [key] [value] ...
+//!   page of the index, in a life of its superblock:   entries 0 ... 31 | 32 ... 63 | ...
+//!                                                            |            |
+//!                                                          block        block: [end u16] x 32, then [key bytes u8] [key] [value] of each
 //! ```
 //!
 //! An entry of such a page names one version of a pair for ever, wherever that is moved: a value that was seen for it once is its value. A block
-//! has those that were seen, and shows each to its key alone. Blocks are memory beside the drive's DRAM, which the medium gives out of that for its pages ([`Backing::lend`]); when it
-//! gives no more, a block leaves that nobody asked for since it was made, or since the last round.
+//! has those that were seen, and shows each to its key alone. Blocks are memory beside the drive's DRAM, which the medium gives up of that for
+//! its pages ([`Backing::give_up`]); when it has no more to give, a block leaves that nobody asked for since it was made, or since the last
+//! round.
 
 use crate::layout::address::Grain;
 use kvssd_flash::{Backing, Blob};
+use kvssd_types::KEY_BYTES_MAX;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +24,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const ENTRIES: usize = 32;
 
 /// The longest value that is kept. An estimate: of longer ones a few fill a page, and to copy them takes longer than to find them.
-const VALUE_BYTES_MAX: usize = 512;
+const SMALL_BYTES_MAX: usize = 512;
+const _: () = assert!(ENTRIES * (1 + KEY_BYTES_MAX + SMALL_BYTES_MAX) <= u16::MAX as usize, "ends have two bytes");
+
+/// Blocks that were asked for since the last round and stay, while one is looked for that leaves: then the next one does. An estimate.
+const STAYING_MAX: usize = 64;
 
 /// What a block takes beside its values, with its name twice: an estimate.
 const BLOCK_BYTES: u64 = 256;
@@ -67,7 +73,7 @@ impl Block {
     }
 
     /// The block with more pairs.
-    fn with(&self, more: &[SeenPair<'_>]) -> Block {
+    pub(crate) fn with(&self, more: &[SeenPair<'_>]) -> Block {
         let (mut seen, mut ends, mut pairs) = (self.seen, [0; ENTRIES], Vec::with_capacity(self.pairs.len()));
         for (entry, end) in ends.iter_mut().enumerate() {
             if let Some(&SeenPair { key, value, .. }) = more.iter().find(|pair| pair.entry == entry) {
@@ -99,7 +105,7 @@ pub(crate) struct SeenPair<'p> {
 impl SeenPair<'_> {
     /// Whether such a value is kept.
     pub(crate) fn is_small(&self) -> bool {
-        self.value.len() <= VALUE_BYTES_MAX
+        self.value.len() <= SMALL_BYTES_MAX
     }
 }
 
@@ -116,10 +122,18 @@ pub(crate) struct Values {
     /// The next one that may leave first.
     order: VecDeque<BlockName>,
     bytes: u64,
-    lent_bytes: u64,
+    /// What the medium has given.
+    bytes_max: u64,
+    /// The medium gives nothing.
+    has_no_room: bool,
 }
 
 impl Values {
+    /// Whether anything can be kept, as far as is known.
+    pub(crate) fn is_on(&self) -> bool {
+        !self.has_no_room
+    }
+
     /// A block, if it is kept.
     pub(crate) fn find(&self, name: &BlockName) -> Option<Arc<Block>> {
         let kept = self.blocks.get(name)?;
@@ -130,30 +144,29 @@ impl Values {
         Some(Arc::clone(&kept.block))
     }
 
-    /// Keeps more values of a block, if the medium gives memory for them.
-    pub(crate) fn keep(&mut self, name: BlockName, more: &[SeenPair<'_>], backing: &dyn Backing) {
-        let before = self.blocks.get(&name).map(|kept| &*kept.block);
-        let (block, bytes_before) = (before.unwrap_or(&Block::default()).with(more), before.map_or(0, Block::bytes));
+    /// Keeps a block in place of the one with its name, if the medium gives memory for it.
+    pub(crate) fn keep(&mut self, name: BlockName, block: Arc<Block>, backing: &dyn Backing) {
         let bytes = block.bytes();
         if !self.make_room(bytes, backing) {
             return;
         }
-        if let Some(kept) = self.blocks.get_mut(&name) {
-            kept.block = Arc::new(block);
-            self.bytes -= bytes_before;
-        } else {
-            self.order.push_back(name);
-            self.blocks.insert(name, Kept { block: Arc::new(block), was_asked: AtomicBool::new(false) });
-        }
         self.bytes += bytes;
+        match self.blocks.get_mut(&name) {
+            Some(kept) => self.bytes -= std::mem::replace(&mut kept.block, block).bytes(),
+            None => {
+                self.order.push_back(name);
+                self.blocks.insert(name, Kept { block, was_asked: AtomicBool::new(false) });
+            }
+        }
     }
 
     /// Room for so many bytes more: the medium's, or that of blocks which leave.
     fn make_room(&mut self, bytes: u64, backing: &dyn Backing) -> bool {
-        while self.bytes + bytes > self.lent_bytes {
-            let lent_bytes = backing.lend();
-            self.lent_bytes += lent_bytes;
-            if lent_bytes == 0 && !self.let_one_go() {
+        while self.bytes + bytes > self.bytes_max {
+            let given_bytes = backing.give_up();
+            self.bytes_max += given_bytes;
+            if given_bytes == 0 && !self.let_one_go() {
+                self.has_no_room = self.bytes_max == 0;
                 return false;
             }
         }
@@ -161,9 +174,10 @@ impl Values {
     }
 
     fn let_one_go(&mut self) -> bool {
-        while let Some(name) = self.order.pop_front() {
+        for passed in 0.. {
+            let Some(name) = self.order.pop_front() else { break };
             let Some(kept) = self.blocks.get_mut(&name) else { continue };
-            if std::mem::take(kept.was_asked.get_mut()) {
+            if std::mem::take(kept.was_asked.get_mut()) && passed < STAYING_MAX {
                 self.order.push_back(name);
             } else {
                 self.bytes -= kept.block.bytes();
@@ -183,9 +197,9 @@ mod tests {
 
     /// A medium with so many times 10 000 bytes to give.
     #[derive(Debug)]
-    struct Lender(AtomicU64);
+    struct Giver(AtomicU64);
 
-    impl Backing for Lender {
+    impl Backing for Giver {
         fn program(&mut self, _: UnitAddress, _: UnitImage, _: Span) -> Result<(), MediaError> {
             unreachable!()
         }
@@ -202,7 +216,7 @@ mod tests {
             unreachable!()
         }
 
-        fn lend(&self) -> u64 {
+        fn give_up(&self) -> u64 {
             let before = self.0.load(Ordering::Relaxed);
             self.0.store(before.saturating_sub(1), Ordering::Relaxed);
             if before > 0 { 10_000 } else { 0 }
@@ -217,53 +231,79 @@ mod tests {
         SeenPair { entry, key, value }
     }
 
+    fn keep(values: &mut Values, name: BlockName, more: &[SeenPair<'_>], giver: &Giver) {
+        let before = values.find(&name).unwrap_or_default();
+        values.keep(name, Arc::new(before.with(more)), giver);
+    }
+
     #[test]
     fn a_block_shows_what_was_seen_to_its_key_alone() {
-        let (mut values, lender) = (Values::default(), Lender(AtomicU64::new(9)));
+        let (mut values, giver) = (Values::default(), Giver(AtomicU64::new(9)));
         let shown = |values: &Values, name, entry, key: &[u8]| {
             values.find(&name).and_then(|block| block.value(entry, key)).map(|value| value.to_vec())
         };
-        values.keep(name(5, 1, 0), &[pair(3, b"three", b"3"), pair(0, b"zero", b"")], &lender);
-        values.keep(name(5, 1, 0), &[pair(31, b"", b"last"), pair(1, b"one", &[1; VALUE_BYTES_MAX])], &lender);
-        let of_block = [
-            (0, &b"zero"[..], vec![]),
-            (1, b"one", vec![1; 512]),
-            (3, b"three", vec![b'3']),
-            (31, b"", b"last".to_vec()),
-        ];
-        for (entry, key, value) in of_block {
-            assert_eq!(shown(&values, name(5, 1, 0), entry, key), Some(value));
+        let first = name(5, 1, 0);
+        keep(&mut values, first, &[pair(3, b"three", b"3"), pair(0, b"zero", b"")], &giver);
+        keep(&mut values, first, &[pair(31, b"", b"last"), pair(1, b"one", &[1; SMALL_BYTES_MAX])], &giver);
+        let large = vec![1; SMALL_BYTES_MAX];
+        for (entry, key, value) in
+            [(0, &b"zero"[..], &b""[..]), (1, b"one", &large), (3, b"three", b"3"), (31, b"", b"last")]
+        {
+            assert_eq!(shown(&values, first, entry, key).as_deref(), Some(value));
         }
         // Of another entry, key, block, life or page there is nothing.
         for (name, entry, key) in [
-            (name(5, 1, 0), 2, &b"three"[..]),
-            (name(5, 1, 0), 3, b"threE"),
-            (name(5, 1, 0), 3, b"thre"),
-            (name(5, 1, 0), 3, b"three3"),
+            (first, 2, &b"three"[..]),
+            (first, 3, b"threE"),
+            (first, 3, b"thre"),
+            (first, 3, b"three3"),
             (name(5, 1, 1), 3, b"three"),
             (name(5, 2, 0), 3, b"three"),
             (name(6, 1, 0), 3, b"three"),
         ] {
             assert_eq!(shown(&values, name, entry, key), None);
         }
-        assert!(pair(0, b"", &[0; VALUE_BYTES_MAX]).is_small() && !pair(0, b"", &[0; VALUE_BYTES_MAX + 1]).is_small());
+        assert!(pair(0, b"", &large).is_small() && !pair(0, b"", &[0; SMALL_BYTES_MAX + 1]).is_small());
         assert_eq!((block_of(31), block_of(32)), ((0, 31), (1, 0)));
     }
 
     #[test]
-    fn what_is_asked_for_stays_and_all_take_no_more_than_was_lent() {
-        let (mut values, lender) = (Values::default(), Lender(AtomicU64::new(3)));
-        let keep = |values: &mut Values, page| values.keep(name(page, 0, 0), &[pair(0, b"key", &[7; 100])], &lender);
-        (0..10).for_each(|page| keep(&mut values, page));
-        for page in 10..1000 {
-            keep(&mut values, page);
-            assert!((0..10).all(|page| values.find(&name(page, 0, 0)).is_some()), "at page {page}");
+    fn what_is_asked_for_stays_and_all_take_no_more_than_was_given() {
+        let (mut values, giver) = (Values::default(), Giver(AtomicU64::new(3)));
+        let check = |values: &Values| {
             assert_eq!(values.bytes, values.blocks.values().map(|kept| kept.block.bytes()).sum());
             assert!(values.bytes <= 30_000 && values.order.len() == values.blocks.len());
+        };
+        (0..10).for_each(|page| keep(&mut values, name(page, 0, 0), &[pair(0, b"key", &[7; 100])], &giver));
+        for page in 10..1000 {
+            // Some come in two parts.
+            for entry in 0..1 + page as usize % 2 {
+                keep(&mut values, name(page, 0, 0), &[pair(entry, b"key", &[7; 100])], &giver);
+                check(&values);
+            }
+            assert!((0..10).all(|page| values.find(&name(page, 0, 0)).is_some()), "at page {page}");
         }
         assert!(values.bytes > 29_000 && values.find(&name(10, 0, 0)).is_none());
+        // All were asked for: one leaves all the same.
+        for page in 0..2000 {
+            (0..2000).for_each(|page| drop(values.find(&name(page, 0, 0))));
+            keep(&mut values, name(page, 0, 1), &[pair(0, b"key", &[7; 100])], &giver);
+            check(&values);
+        }
+    }
+
+    #[test]
+    fn a_block_may_leave_for_what_it_becomes_and_where_nothing_is_given_nothing_is_kept() {
+        let (mut values, giver) = (Values::default(), Giver(AtomicU64::new(1)));
+        let pairs = |count| (0..count).map(|entry| pair(entry, b"key", &[7; 400])).collect::<Vec<_>>();
+        for count in [10, 20, 30, 20] {
+            values.keep(name(1, 0, 0), Arc::new(Block::default().with(&pairs(count))), &giver);
+            let is_kept = values.find(&name(1, 0, 0)).is_some();
+            assert_eq!((is_kept, values.order.len(), values.bytes > 0), (count <= 20, is_kept.into(), is_kept));
+        }
+        assert!(values.is_on());
         let mut none = Values::default();
-        keep(&mut none, 1);
-        assert!(none.blocks.is_empty() && none.order.is_empty(), "nothing is lent any more");
+        keep(&mut none, name(1, 0, 0), &pairs(1), &giver);
+        assert!(none.blocks.is_empty() && none.order.is_empty() && !none.is_on());
     }
 }

@@ -1,57 +1,65 @@
-//! The values that are kept in the order of their keys ([`Values`](crate::controller::values::Values)), by the entries of an index that name their pairs.
+//! The values that are kept in the order of their keys ([`Values`](crate::controller::values::Values)), by the entries of an index that name
+//! their pairs.
 
 use crate::controller::values::{Block, BlockName, SeenPair, block_of};
 use crate::index::EntryPlace;
 use crate::io::media::Media;
 use crate::layout::address::Grain;
-use kvssd_types::Value;
+use crate::layout::record::PairPlace;
+use kvssd_types::{Blob, Value};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// A block that was looked for, by its page and its number in that, and found or not.
 type Looked = ((Grain, u32), Option<Arc<Block>>);
 
+/// Blocks at hand: entries of several pages come by turns.
+const LOOKED_MAX: usize = 32;
+
 impl Media {
-    /// The values that are kept of pairs, which the index has at these places.
+    /// The values that are kept of pairs, by their keys, which the index has at these places.
     pub(crate) fn kept_values<'k>(
         &self,
-        pairs: impl Iterator<Item = (Option<EntryPlace>, &'k [u8])>,
+        pairs: impl Iterator<Item = (Option<EntryPlace>, &'k [u8], PairPlace)>,
     ) -> Vec<Option<Value>> {
-        // Entries of several pages come by turns: the blocks of the last ones are at hand.
-        let mut looked: Vec<Looked> = Vec::new();
-        pairs.map(|(entry, key)| self.kept_value(entry?, key, &mut looked)).collect()
+        let mut looked = VecDeque::new();
+        let kept = |(entry, key, pair): (Option<EntryPlace>, &[u8], PairPlace)| {
+            let value = self.kept_value(entry?, key, &mut looked)?;
+            (value.len() == pair.value_bytes as usize).then_some(Value::Bytes(value))
+        };
+        pairs.map(kept).collect()
     }
 
-    fn kept_value(&self, entry: EntryPlace, key: &[u8], looked: &mut Vec<Looked>) -> Option<Value> {
+    fn kept_value(&self, entry: EntryPlace, key: &[u8], looked: &mut VecDeque<Looked>) -> Option<Blob> {
         let (block, number) = block_of(entry.number);
         let wanted = (entry.page, block);
-        let found = match looked.iter().rposition(|(other, _)| *other == wanted) {
-            Some(position) => &looked[position].1,
-            None => {
-                looked.push((wanted, self.values.look().find(&self.name_of(entry.page, block))));
-                &looked.last()?.1
-            }
-        };
-        Some(Value::Bytes(found.as_ref()?.value(number, key)?))
+        let position = looked.iter().position(|(other, _)| *other == wanted);
+        if position.is_none() {
+            looked.truncate(LOOKED_MAX - 1);
+            looked.push_front((wanted, self.values.look().find(&self.name_of(entry.page, block))));
+        }
+        looked[position.unwrap_or(0)].1.as_ref()?.value(number, key)
     }
 
     /// Keeps values that were seen, as far as they are small and there is room.
     pub(crate) fn keep_values<'v>(&self, seen: impl Iterator<Item = (EntryPlace, &'v [u8], &'v Value)>) {
-        let mut blocks: Vec<(BlockName, Vec<SeenPair<'v>>)> = Vec::new();
+        if !self.values.look().is_on() {
+            return;
+        }
+        let mut blocks: BTreeMap<BlockName, Vec<SeenPair<'v>>> = BTreeMap::new();
         for (place, key, value) in seen {
             let Value::Bytes(value) = value else { continue };
             let (block, entry) = block_of(place.number);
             let pair = SeenPair { entry, key, value };
-            if !pair.is_small() {
-                continue;
-            }
-            let name = self.name_of(place.page, block);
-            match blocks.iter_mut().rfind(|(other, _)| *other == name) {
-                Some((_, pairs)) => pairs.push(pair),
-                None => blocks.push((name, vec![pair])),
+            if pair.is_small() {
+                blocks.entry(self.name_of(place.page, block)).or_default().push(pair);
             }
         }
         for (name, pairs) in blocks {
-            self.values.change().keep(name, &pairs, self.flash.backing());
+            // Nobody waits while it is put together. Of two who do so at a time one has seen it in vain.
+            let before = self.values.look().find(&name).unwrap_or_default();
+            let block = Arc::new(before.with(&pairs));
+            self.values.change().keep(name, block, self.flash.backing());
         }
     }
 

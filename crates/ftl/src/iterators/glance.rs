@@ -178,7 +178,7 @@ impl Live {
         if self.keys_only {
             return Some((vec![None; chosen.len()], 0));
         }
-        let mut values = media.kept_values(chosen.iter().map(|chosen| (chosen.entry, &*chosen.key)));
+        let mut values = media.kept_values(chosen.iter().map(|Chosen { key, pair, entry }| (*entry, &**key, *pair)));
         let missing: Vec<usize> = (0..chosen.len()).filter(|&number| values[number].is_none()).collect();
         let held = media.held.look();
         let places: Vec<Grain> =
@@ -186,7 +186,7 @@ impl Live {
         drop(held);
         media.warm(&places);
         let mut pages = 0;
-        for (&number, place) in missing.iter().zip(places) {
+        let mut see = |(&number, place): (&usize, Grain)| {
             let Chosen { key, pair, .. } = &chosen[number];
             let head = pair.head();
             media.bring(place, &head)?;
@@ -196,9 +196,13 @@ impl Live {
             }
             pages += 1 + seen.rest.len();
             values[number] = Some(media.value_of(seen)?);
-        }
+            Some(())
+        };
+        let are_all_seen = missing.iter().zip(places).try_for_each(&mut see);
+        // Also those before one that was not to be seen, which the command does not keep.
         let of_entry = |&number: &usize| Some((chosen[number].entry?, &*chosen[number].key, values[number].as_ref()?));
         media.keep_values(missing.iter().filter_map(of_entry));
+        are_all_seen?;
         Some((values, pages))
     }
 }
