@@ -20,6 +20,7 @@ const IMAGE_BYTES: u64 = 64 << 20;
 const KEYS: u64 = 2000;
 
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
+type Shown = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// A drive with an ordered namespace.
 fn create(path: &Path, cache_bytes: u64) -> (Drive, NamespaceId) {
@@ -57,13 +58,13 @@ fn begin(drive: &mut Drive, namespace: NamespaceId, descending: bool) -> Iterato
     }
 }
 
-fn pairs_of(reply: Reply) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn pairs_of(reply: Reply) -> Shown {
     let Reply::Pairs(pairs) = reply else { panic!("{reply:?}") };
     pairs.into_iter().map(|(key, value)| (key.into(), value.unwrap().to_vec())).collect()
 }
 
 /// What the model shows from a key on.
-fn shown(model: &Pairs, from: &[u8], descending: bool, count: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn shown(model: &Pairs, from: &[u8], descending: bool, count: usize) -> Shown {
     let owned = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
     match descending {
         false => model.range(from.to_vec()..).take(count).map(owned).collect(),
@@ -218,7 +219,7 @@ fn iterators_go_on_where_they_stand_whoever_asks_and_whatever_is_changed() {
 }
 
 /// All pairs of an iterator, and how many pages were looked at for them.
-fn all_of(drive: &mut Drive, namespace: NamespaceId, iterator: IteratorId) -> (Vec<(Vec<u8>, Vec<u8>)>, u64) {
+fn all_of(drive: &mut Drive, namespace: NamespaceId, iterator: IteratorId) -> (Shown, u64) {
     let (mut shown, pages_before) = (Vec::new(), drive.engine().pages_glanced());
     loop {
         let next = match shown.is_empty() {
