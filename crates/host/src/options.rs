@@ -45,7 +45,8 @@ pub struct Options {
     pub sync: bool,
     /// Nothing is written, and other processes may read at the same time. A missing image is an error.
     pub read_only: bool,
-    /// Pages of the image that are kept in memory, in bytes; no more than the image has. 0 keeps 64 pages.
+    /// Pages of the image that are kept in memory, in bytes; no more than the image has. 0 keeps 64 pages. Up to half of it goes to small
+    /// values of ordered namespaces that ranges have shown.
     pub cache_bytes: u64,
 }
 

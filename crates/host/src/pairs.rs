@@ -14,7 +14,7 @@ use std::iter::FusedIterator;
 /// Keys of a page. Other threads wait while one is read.
 const PAGE_KEYS: usize = 256;
 
-/// A key and its value.
+/// A key and its value. A small value may be a part of what a cache has: who keeps it for long copies it (`to_vec`).
 pub type Pair = (Box<[u8]>, Blob);
 
 /// Keys, and how many were requested.
