@@ -41,7 +41,7 @@ fn every_workload_is_a_row_and_the_folder_is_removed() {
     for run in &runs {
         let operations = match text(run, "workload") {
             "fillrandom" => 300.0,
-            "scan100" => 2.0,
+            "scan100" => 20.0,
             _ => 200.0,
         };
         assert_eq!((number(run, "/operations"), number(run, "/latency_ns/count")), (operations, operations));
