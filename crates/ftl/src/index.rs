@@ -210,8 +210,8 @@ pub trait RangeIndex {
     fn open_beside(&self, cursor: IteratorId, plan: CursorPlan) -> Option<()>;
 
     /// Shows to `see` what a cursor comes to from `from` on, as [`RangeIndex::seek`] and [`RangeIndex::next`] give it, and where an entry of
-    /// the index on flash says so, until `see` wants no more or there is none. The cursor stays where it is, and nothing changes: others may look at the same time. None where not all is to be
-    /// seen.
+    /// the index on flash says so, until `see` wants no more or there is none. The cursor stays where it is, and nothing changes: others may
+    /// look at the same time. None where not all is to be seen.
     fn look_along(
         &self,
         cursor: IteratorId,
