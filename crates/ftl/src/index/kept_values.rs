@@ -64,7 +64,6 @@ impl Media {
     }
 
     fn name_of(&self, page: Grain, block: u32) -> BlockName {
-        let superblock = self.space.superblocks.get(self.space.packing.superblock_of(page));
-        BlockName { page, generation: superblock.generation, block }
+        BlockName { page, generation: self.generation_of(page), block }
     }
 }

@@ -31,7 +31,6 @@ impl Io<'_> {
     }
 
     fn record_at(&self, place: Grain) -> Record {
-        let space = &self.media.space;
-        Record { place, generation: space.superblocks.get(space.packing.superblock_of(place)).generation }
+        Record { place, generation: self.media.generation_of(place) }
     }
 }

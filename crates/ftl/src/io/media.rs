@@ -21,6 +21,7 @@ use crate::controller::read_ahead::ReadAhead;
 use crate::controller::values::Values;
 use crate::dram::DramUse;
 use crate::journal::durable::Durable;
+use crate::layout::address::Grain;
 use crate::layout::oob::OobFormat;
 use crate::layout::packing::Packing;
 use crate::shared::Shared;
@@ -89,6 +90,11 @@ impl Media {
             ahead: self.ahead.clone(),
             scratch: None,
         })
+    }
+
+    /// The life of the superblock that a place is in.
+    pub(crate) fn generation_of(&self, place: Grain) -> u64 {
+        self.space.superblocks.get(self.space.packing.superblock_of(place)).generation
     }
 
     /// Room for a record, which is given back as [`Media::scratch`].
