@@ -315,7 +315,7 @@ mod tests {
         let subject =
             Subject { name: "memory", store, cell: &cell, records: &records, versions: Versions::new(cell.records) };
         let operations = Workload::ALL.map(|workload| subject.operations(workload));
-        assert_eq!(operations, [101, 2006, 1003, 1003, 20, 101]);
+        assert_eq!(operations, [101, 2006, 1003, 1003, 200, 101]);
         let hands = (0..cell.threads).map(|thread| Hand::new(&subject, Workload::FillRandom, thread));
         let mut filled: Vec<_> =
             hands.flat_map(|hand| (0..hand.operations()).map(|number| hand.own(number)).collect::<Vec<_>>()).collect();
