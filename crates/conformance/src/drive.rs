@@ -8,6 +8,9 @@ use kvssd_types::{
 };
 use std::collections::BTreeMap;
 
+/// Memory that ropes give up: so much that what is kept of pairs outlives the places that it is named by.
+const SPARE_BYTES: u64 = 16 << 20;
+
 named_enum! {
     /// What keeps the pages.
     pub enum Medium: "medium" {
@@ -23,7 +26,7 @@ impl Medium {
     #[must_use]
     pub fn backing(self, profile: &Profile) -> Box<dyn Backing> {
         match self {
-            Medium::Ropes => Box::new(RopeBacking::new(profile.geometry)),
+            Medium::Ropes => Box::new(RopeBacking::new(profile.geometry).giving(SPARE_BYTES)),
             Medium::Bytes => Box::new(ByteBacking::new(profile.geometry)),
         }
     }

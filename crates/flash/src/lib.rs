@@ -22,6 +22,7 @@
 //!
 //! What it does not do: decide where anything goes (that is firmware), or know what a key is.
 
+mod backing;
 pub mod checksum;
 pub mod codec;
 mod counters;
@@ -37,11 +38,13 @@ mod power;
 mod profile;
 pub mod rope;
 mod simulated_disk;
+mod spare;
 mod spares;
 mod store;
 pub mod timing;
 mod unit;
 
+pub use backing::{Backing, BlockState, MediaError, Span};
 pub use counters::{Cause, Counters, PerCause};
 pub use emulator::Emulator;
 pub use faults::{FaultCounts, FaultRates, FaultyMedium};
@@ -54,5 +57,5 @@ pub use owner::Owner;
 pub use power::{PowerCut, PowerLoss};
 pub use profile::{CoreCosts, Firmware, Link, Memory, NandTimes, PROFILE_NAMES, Profile, ProfileError, Space};
 pub use simulated_disk::{DiskCall, SECTOR_BYTES, SimulatedDisk, Strike};
-pub use store::{Backing, BlockState, ByteBacking, MediaError, PageBytes, RawMedium, RopeBacking, Span};
+pub use store::{ByteBacking, PageBytes, RawMedium, RopeBacking};
 pub use unit::{PageView, UnitBuilder, UnitImage};

@@ -13,6 +13,7 @@
 //! and erased. A die does one thing after the other: behind a unit that did not become whole nothing in its block began.
 
 use crate::codec::PageIdentity;
+use crate::spare::Spare;
 use crate::{
     Backing, BlockAddress, BlockState, ByteBacking, Geometry, MediaError, PageAddress, PageBytes, PageView, RawMedium,
     Span, UnitAddress, UnitImage,
@@ -36,6 +37,9 @@ named_enum! {
     }
 }
 
+/// Memory that it gives up.
+const SPARE_BYTES: u64 = 65_536;
+
 /// A medium of bytes whose power goes at a moment that is given. Who shares the medium finds on it what is left.
 pub struct PowerCut<M: RawMedium = ByteBacking> {
     medium: Arc<Mutex<M>>,
@@ -49,6 +53,7 @@ pub struct PowerCut<M: RawMedium = ByteBacking> {
     erases: Vec<(BlockAddress, Span, Before)>,
     broken: Arc<AtomicU64>,
     opened: UnitImage,
+    spare: Spare,
 }
 
 impl<M: RawMedium> PowerCut<M> {
@@ -69,6 +74,7 @@ impl<M: RawMedium> PowerCut<M> {
             erases,
             broken,
             opened,
+            spare: Spare::new(SPARE_BYTES),
         }
     }
 
@@ -197,6 +203,21 @@ impl<M: RawMedium> Backing for PowerCut<M> {
         }
         self.opened = self.medium.lock().unwrap_or_else(PoisonError::into_inner).decode(page)?;
         Ok(self.opened.page(0))
+    }
+
+    fn look(&self, page: PageAddress, see: &mut dyn FnMut(PageView<'_>)) -> bool {
+        if self.has_gone() {
+            return false;
+        }
+        let read = self.medium.lock().unwrap_or_else(PoisonError::into_inner).decode(page);
+        read.is_ok_and(|unit| {
+            see(unit.page(0));
+            true
+        })
+    }
+
+    fn give_up(&self) -> u64 {
+        self.spare.give_up()
     }
 
     fn erase(&mut self, block: BlockAddress, span: Span) -> Result<(), MediaError> {

@@ -86,6 +86,7 @@ suite! {
     a_list_names_every_key_once_in_a_stable_order_from_any_key_on
     a_flush_puts_everything_into_flash
     an_iterator_sees_the_drive_of_the_moment_when_it_was_made
+    pairs_that_were_seen_before_are_those_of_the_moment
     a_snapshot_has_the_iterators_of_the_drive
     the_same_pairs_come_however_many_are_read_ahead
     iterators_are_refused_in_one_line_and_end
