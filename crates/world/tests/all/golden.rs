@@ -2,9 +2,12 @@
 
 use kvssd_designs::DESIGNS;
 use kvssd_flash::SimulatedDisk;
+use kvssd_ftl::Design;
 use kvssd_world::lives::{PATH, Report, solo};
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 /// The images, as `crates/device/tests/images/golden.rs` packs them.
 const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../device/tests/images");
@@ -22,24 +25,33 @@ fn unpack(packed: &[u8], disk: &SimulatedDisk) {
     disk.put(Path::new(PATH), u64::from_le_bytes(length.try_into().unwrap()), pieces);
 }
 
+/// Lives of the images of a design, and how many images that were.
+fn live_on(design: &Design) -> usize {
+    let versions = fs::read_dir(IMAGES).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    let images =
+        versions.flat_map(|version| ["closed", "cut"].map(|end| version.join(format!("{}-{end}.zst", design.name))));
+    let mut lived = 0;
+    // Those in several parts are of one design.
+    for (image, packed) in images.filter_map(|image| Some((image.clone(), fs::read(image).ok()?))) {
+        let mut report = Report::default();
+        for seed in 0..DRIVES {
+            let disk = SimulatedDisk::new(seed);
+            unpack(&packed, &disk);
+            if let Err(loss) = solo::run_over(design, disk, seed, &mut report) {
+                panic!("{}: {loss:#?}", image.display());
+            }
+        }
+        assert!(report.kills > 10 && report.acts > 300, "{report:?}");
+        lived += 1;
+    }
+    lived
+}
+
 #[test]
 fn images_of_every_version_live_on() {
-    let mut images = 0;
-    for version in fs::read_dir(IMAGES).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
-        for (design, end) in DESIGNS.iter().flat_map(|design| [(design, "closed"), (design, "cut")]) {
-            // Those in several parts are of one design.
-            let Ok(packed) = fs::read(version.join(format!("{}-{end}.zst", design.name))) else { continue };
-            let mut report = Report::default();
-            for seed in 0..DRIVES {
-                let disk = SimulatedDisk::new(seed);
-                unpack(&packed, &disk);
-                if let Err(loss) = solo::run_over(design, disk, seed, &mut report) {
-                    panic!("{} {end} in {}: {loss:#?}", design.name, version.display());
-                }
-            }
-            assert!(report.kills > 10 && report.acts > 300, "{report:?}");
-            images += 1;
-        }
-    }
-    assert!(images >= 2 * DESIGNS.len());
+    let lived: usize = thread::scope(|scope| {
+        let running: Vec<_> = DESIGNS.into_iter().map(|design| scope.spawn(move || live_on(&design))).collect();
+        running.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic))).sum()
+    });
+    assert!(lived >= 2 * DESIGNS.len());
 }
