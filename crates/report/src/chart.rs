@@ -85,7 +85,7 @@ impl Data {
     }
 
     pub fn add<const N: usize>(&mut self, row: [String; N]) {
-        debug_assert_eq!(N, self.names.len());
+        assert_eq!(N, self.names.len());
         self.rows.push(row.into());
     }
 

@@ -188,7 +188,7 @@ impl Layout {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend((description.len() as u32).to_le_bytes());
-        debug_assert_eq!(bytes.len(), FIXED_BYTES);
+        assert_eq!(bytes.len(), FIXED_BYTES);
         if self.part.has_own_bytes() {
             bytes.extend(self.part.number.to_le_bytes());
             bytes.extend(self.part.parts.to_le_bytes());
