@@ -1,6 +1,7 @@
 //! The flash as the firmware sees it: content and time of every operation, and a count of it.
 
 use crate::timing::{Clockwork, Recording, WriteBuffer};
+use crate::under_way::{Extent, ReadsUnderWay, UnderWay};
 use crate::{
     Backing, BlockAddress, Cause, Counters, DieId, Geometry, MediaError, Nand, PageAddress, PageView, Profile, Span,
     SuperblockId, UnitAddress, UnitImage,
@@ -11,34 +12,6 @@ use std::ops::Range;
 
 /// The units of one die that are remembered to be in flight. Older ones are over before they are asked for.
 const IN_FLIGHT_MAX: usize = 64;
-/// The reads of one die that are remembered to be under way: as many as a drive has commands.
-const READS_UNDER_WAY_MAX: usize = 1024;
-
-/// Pages of a unit that are read.
-#[derive(Clone, Copy, Debug)]
-struct UnderWay {
-    extent: Extent,
-    /// When the read was asked for.
-    asked: Nanos,
-    /// When the die has it.
-    sensed: Nanos,
-    /// When it is done.
-    done: Nanos,
-}
-
-/// Sectors of pages of a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Extent {
-    page: PageAddress,
-    pages: u32,
-    /// The first sector of the first page.
-    sector: u32,
-    /// So many of all pages together.
-    sectors: u32,
-    /// Whether there is no gap between them: else it does not say which they are.
-    is_run: bool,
-}
-
 /// A unit that is programmed.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
@@ -60,7 +33,7 @@ pub struct Flash {
     /// Units whose program has not ended, by die: their data is still in the buffer.
     in_flight: Vec<VecDeque<InFlight>>,
     /// Reads that are not done, by die: who wants the same meanwhile gets it with them.
-    under_way: Vec<VecDeque<UnderWay>>,
+    under_way: Vec<ReadsUnderWay>,
     /// Whether nobody does.
     reads_unshared: bool,
     counters: Counters,
@@ -90,7 +63,7 @@ impl Flash {
             clockwork,
             buffer: WriteBuffer::new(profile.write_buffer_units()),
             in_flight: vec![VecDeque::new(); geometry.dies() as usize],
-            under_way: vec![VecDeque::new(); geometry.dies() as usize],
+            under_way: vec![ReadsUnderWay::default(); geometry.dies() as usize],
             reads_unshared: profile.emulator.reads_unshared,
             counters,
             pages_erased: 0,
@@ -258,25 +231,20 @@ impl Flash {
         }
         let under_way = &self.under_way[die.0 as usize];
         let is_same = |read: &&UnderWay| read.extent == extent && read.asked <= at && at < read.done;
-        if let Some(same) = under_way.iter().find(is_same) {
+        if let Some(same) = under_way.of_page(extent.page).find(is_same) {
             return Some(same.done);
         }
-        let is_of_page = |read: &&UnderWay| (read.extent.page, read.extent.pages, extent.pages) == (extent.page, 1, 1);
-        let is_sensing = |read: &&UnderWay| is_of_page(read) && read.asked <= at && at < read.sensed;
+        let is_one_page = |read: &&UnderWay| (read.extent.pages, extent.pages) == (1, 1);
+        let is_sensing = |read: &&UnderWay| is_one_page(read) && read.asked <= at && at < read.sensed;
         // The last of those that share the sense: their transfers go one after the other.
-        let UnderWay { sensed, done, .. } = *under_way.iter().rfind(is_sensing)?;
+        let UnderWay { sensed, done, .. } = *under_way.of_page(extent.page).rfind(is_sensing)?;
         let done = self.clockwork.bring(die, extent.sectors, done)?;
         self.remember(die, UnderWay { extent, asked: at, sensed, done });
         Some(done)
     }
 
     fn remember(&mut self, die: DieId, read: UnderWay) {
-        let under_way = &mut self.under_way[die.0 as usize];
-        let is_over = |read: &UnderWay| read.done <= self.clockwork.now();
-        while under_way.len() >= READS_UNDER_WAY_MAX || under_way.front().is_some_and(is_over) {
-            under_way.pop_front();
-        }
-        under_way.push_back(read);
+        self.under_way[die.0 as usize].remember(read, self.clockwork.now());
     }
 
     /// The content of a page that was read just now.

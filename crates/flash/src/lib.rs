@@ -42,6 +42,7 @@ mod spare;
 mod spares;
 mod store;
 pub mod timing;
+mod under_way;
 mod unit;
 
 pub use backing::{Backing, BlockState, MediaError, Span};
