@@ -59,7 +59,7 @@ pub enum DriveError {
         partitions: u32,
     },
     /// What works on one partition was given several.
-    #[error("image {}: it has {partitions} partitions, and this works with an image of one", path.display())]
+    #[error("image {}: it has {partitions} partitions, and a drive with the times of a profile, or opened by itself, has one", path.display())]
     Partitioned {
         /// The image.
         path: PathBuf,

@@ -37,8 +37,9 @@ named_enum! {
     }
 }
 
-/// Memory that it gives up.
+/// Memory that it gives up, and for what a firmware knows of records.
 const SPARE_BYTES: u64 = 65_536;
+const HEADS_BYTES: u64 = 65_536;
 
 /// A medium of bytes whose power goes at a moment that is given. Who shares the medium finds on it what is left.
 pub struct PowerCut<M: RawMedium = ByteBacking> {
@@ -214,6 +215,10 @@ impl<M: RawMedium> Backing for PowerCut<M> {
             see(unit.page(0));
             true
         })
+    }
+
+    fn heads_bytes(&self) -> u64 {
+        HEADS_BYTES
     }
 
     fn give_up(&self) -> u64 {
