@@ -37,8 +37,9 @@ named_enum! {
     }
 }
 
-/// Memory that it gives up, and for what a firmware knows of records.
+/// Memory that it gives up: little, so that a firmware that takes it has to let go of something soon.
 const SPARE_BYTES: u64 = 65_536;
+/// Memory for what a firmware knows of records.
 const HEADS_BYTES: u64 = 65_536;
 
 /// A medium of bytes whose power goes at a moment that is given. Who shares the medium finds on it what is left.

@@ -1,5 +1,5 @@
-//! Memory that a medium of memory gives up ([`Backing::give_up`](crate::Backing::give_up)), as one does whose pages are dear: little, so that a
-//! firmware that takes it has to let go of something soon.
+//! Memory that a medium of memory gives up ([`Backing::give_up`](crate::Backing::give_up)), as one does whose pages are dear, for tests of what a
+//! firmware does with it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
