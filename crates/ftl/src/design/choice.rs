@@ -9,8 +9,10 @@ pub struct IndexChoice(Plan);
 
 #[derive(Clone, Debug)]
 enum Plan {
+    /// As it was given.
+    Given(&'static dyn IndexPlan),
     /// As a preset has it.
-    Preset(&'static dyn IndexPlan),
+    Preset(&'static &'static dyn IndexPlan),
     /// With other parameters, perhaps.
     Own(Box<dyn IndexPlan>),
 }
@@ -28,6 +30,13 @@ impl IndexChoice {
     /// The index of that plan.
     #[must_use]
     pub const fn of(plan: &'static dyn IndexPlan) -> Self {
+        IndexChoice(Plan::Given(plan))
+    }
+
+    /// The same of a `static`, for designs that many crates name: a constant is made anew in each of them, and what it refers to is
+    /// compiled there, the whole index, where it is generic as all of sections are. A static is made once.
+    #[must_use]
+    pub const fn preset(plan: &'static &'static dyn IndexPlan) -> Self {
         IndexChoice(Plan::Preset(plan))
     }
 
@@ -35,19 +44,25 @@ impl IndexChoice {
     #[must_use]
     pub fn plan(&self) -> &dyn IndexPlan {
         match &self.0 {
-            Plan::Preset(plan) => *plan,
+            Plan::Given(plan) => *plan,
+            Plan::Preset(plan) => **plan,
             Plan::Own(plan) => &**plan,
         }
     }
 
     /// The same, to be chosen otherwise.
     pub(crate) fn plan_mut(&mut self) -> &mut dyn IndexPlan {
-        if let Plan::Preset(plan) = self.0 {
-            self.0 = Plan::Own(dyn_clone::clone_box(plan));
+        let preset = match self.0 {
+            Plan::Given(plan) => Some(plan),
+            Plan::Preset(plan) => Some(*plan),
+            Plan::Own(_) => None,
+        };
+        if let Some(preset) = preset {
+            self.0 = Plan::Own(dyn_clone::clone_box(preset));
         }
         match &mut self.0 {
             Plan::Own(plan) => &mut **plan,
-            Plan::Preset(_) => unreachable!("it was copied"),
+            Plan::Given(_) | Plan::Preset(_) => unreachable!("it was copied"),
         }
     }
 
