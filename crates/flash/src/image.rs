@@ -64,6 +64,7 @@ mod window;
 
 pub use error::{ImageError, ImageFault};
 pub use files::{Files, RawFile, SystemFiles};
+pub use layout::is_image;
 
 use crate::codec::{self, PageIdentity};
 use crate::rope::{Rope, RopeRef};

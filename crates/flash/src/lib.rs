@@ -51,7 +51,9 @@ pub use emulator::Emulator;
 pub use faults::{FaultCounts, FaultRates, FaultyMedium};
 pub use flash::Flash;
 pub use geometry::{BlockAddress, DieId, Geometry, PageAddress, SuperblockId, UnitAddress};
-pub use image::{CreateOptions, Files, ImageBacking, ImageError, ImageFault, OpenOptions, RawFile, SystemFiles};
+pub use image::{
+    CreateOptions, Files, ImageBacking, ImageError, ImageFault, OpenOptions, RawFile, SystemFiles, is_image,
+};
 pub use kvssd_types::Blob;
 pub use nand::Nand;
 pub use owner::Owner;

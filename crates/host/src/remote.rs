@@ -255,6 +255,7 @@ fn stats(report: &DriveReport) -> Stats {
         value_bytes_max: value_bytes_max.unwrap_or(0).into(),
         batch_bytes_max: 0,
         batch_changes_max: 0,
+        has_failed: report.has_failed,
         staging_note: None,
         firmware: None,
         traffic: None,

@@ -17,6 +17,8 @@ pub struct Stats {
     pub batch_bytes_max: u64,
     /// The most changes of a batch; 0 on the wire, which has none.
     pub batch_changes_max: usize,
+    /// On the wire: the drive says that it has failed, and serves nothing. Whoever serves it says why.
+    pub has_failed: bool,
     /// Why changes of an image that need only outlive the process are each written by a call of the system, where they are: elsewhere they are
     /// copied to a part of the file that is mapped.
     pub staging_note: Option<String>,
@@ -60,6 +62,7 @@ impl Stats {
             value_bytes_max: first.value_bytes_max(),
             batch_bytes_max: first.batch_bytes_max(),
             batch_changes_max: first.engine().batch_changes_max(),
+            has_failed: false,
             staging_note: partitions.staging_note().map(str::to_owned),
             firmware: Some(partitions.firmware_stats()),
             traffic: None,

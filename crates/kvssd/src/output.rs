@@ -3,8 +3,8 @@
 use crate::Outcome;
 use crate::fail::Failure;
 use serde_json::Value;
-use std::fs::{self, OpenOptions};
-use std::io::{self, BufWriter, Write, stderr, stdout};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use std::sync::Arc;
@@ -20,6 +20,7 @@ impl JsonFile {
     /// The file at `path`, if one is wanted; `-` is the standard output.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
         if let Some(path) = path.filter(|path| !is_stdout(path)) {
+            refuse_image(path).map_err(Failure::of_output(path))?;
             let can_be_written = match fs::metadata(path) {
                 Ok(found) if found.is_dir() => Err(std::io::Error::from(std::io::ErrorKind::IsADirectory)),
                 Ok(_) if is_plain(path) => OpenOptions::new().append(true).open(path).map(|_| ()),
@@ -60,14 +61,13 @@ impl JsonFile {
 }
 
 /// Writes to the file at `path` as [`JsonFile::write`] does, what `write` does; `-` is the standard output. A reader that has gone
-/// away wants no more, and is no error. `image` is not written over.
-pub fn write_to(path: &Path, image: &Path, write: impl FnOnce(&mut dyn Write) -> Outcome) -> Outcome {
+/// away wants no more, and is no error.
+pub fn write_to(path: &Path, write: impl FnOnce(&mut dyn Write) -> Outcome) -> Outcome {
     let taken = Failure::of_output(path);
     let written = if is_stdout(path) {
         fill(path, &mut stdout().lock(), write)
-    } else if fs::canonicalize(path).is_ok_and(|path| fs::canonicalize(image).is_ok_and(|image| image == path)) {
-        return Err(taken(io::Error::other("it is the image itself")));
     } else if is_plain(path) {
+        refuse_image(path).map_err(&taken)?;
         fill(path, &mut OpenOptions::new().write(true).open(path).map_err(taken)?, write)
     } else {
         let mut draft = draft(path).map_err(&taken)?;
@@ -97,6 +97,21 @@ fn is_plain(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| !found.is_file())
 }
 
+/// Refuses to write over a drive. Whoever serves it would go on in a file that has no name any more, and lose all with the end of its process.
+fn refuse_image(path: &Path) -> io::Result<()> {
+    let mut begin = Vec::new();
+    // What cannot be read is no drive of ours, and opening a pipe would wait for somebody.
+    if fs::metadata(path).is_ok_and(|found| found.is_file())
+        && let Ok(file) = File::open(path)
+    {
+        file.take(8).read_to_end(&mut begin)?;
+    }
+    match kvssd_flash::is_image(&begin) {
+        true => Err(io::Error::other("it is the image of a drive: give another name, or remove it first")),
+        false => Ok(()),
+    }
+}
+
 /// Writes a file whole, or leaves what was there.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut draft = draft(path)?;
@@ -109,6 +124,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 fn draft(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::metadata(folder)?;
+    refuse_image(path)?;
     let draft = tempfile::Builder::new().permissions(readable()).tempfile_in(folder);
     // Its own name is no matter of the user's.
     draft.map_err(|why| why.kind().into())

@@ -39,7 +39,7 @@ pub fn get(options: &GetOptions) -> Outcome {
     let value = namespace(&store, image, within)?.retrieve(&key.0).map_err(Failure::of_store(image))?;
     let value = value.ok_or_else(|| no_key(image, key))?;
     match file {
-        Some(path) => write_to(path, image, |file| file.write_all(&value).map_err(Failure::of_output(path))),
+        Some(path) => write_to(path, |file| file.write_all(&value).map_err(Failure::of_output(path))),
         None => print_bytes(&value),
     }
 }
@@ -67,7 +67,7 @@ pub fn list(options: &ListOptions) -> Outcome {
     let store = open_to_read(image)?;
     let namespace = namespace(&store, image, within)?;
     let from = from.as_ref().map(|key| key.0.as_slice());
-    write_to(Path::new("-"), image, |out| {
+    write_to(Path::new("-"), |out| {
         for key in namespace.keys(from).take(count.unwrap_or(usize::MAX)) {
             let key = key.map_err(Failure::of_store(image))?;
             let written = writeln!(out, "{}", line(&key));

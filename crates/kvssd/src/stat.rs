@@ -43,7 +43,7 @@ pub fn run(options: &StatOptions) -> Outcome {
         let Look { stats, .. } = looks.next()?;
         return print(&if *json { format!("{}\n", object(&stats, None)) } else { page(&stats) });
     };
-    write_to(Path::new("-"), image, |out| {
+    write_to(Path::new("-"), |out| {
         let mut last: Option<Look> = None;
         for number in 0u64.. {
             let look = looks.next()?;
@@ -115,6 +115,9 @@ fn full(stats: &Stats) -> f64 {
 
 fn page(stats: &Stats) -> String {
     let mut lines = Vec::new();
+    if stats.has_failed {
+        lines.push(("state", "it has failed and serves nothing; its service says why".to_owned()));
+    }
     if let Some(FirmwareStats { pairs, pair_bytes, .. }) = stats.firmware {
         lines.push(("pairs", pairs.to_string()));
         lines.push(("pair bytes", pair_bytes.to_string()));
@@ -176,6 +179,7 @@ fn object(stats: &Stats, rates: Option<&Rates>) -> Value {
     });
     json!({
         "design": stats.design,
+        "has_failed": stats.has_failed,
         "live_bytes": stats.live_bytes,
         "capacity_bytes": stats.capacity_bytes,
         "value_bytes_max": stats.value_bytes_max,

@@ -96,7 +96,7 @@ pub fn dump(options: &DumpOptions) -> Outcome {
     let from = namespace(&store, image, within)?;
     let pairs = from.info().map_err(Failure::of_store(image))?.utilization.pairs;
     progress.begin("pairs dumped", pairs);
-    write_to(file, image, |out| {
+    write_to(file, |out| {
         let mut writer = format.writer(out);
         for (number, pair) in (1..).zip(from.pairs()) {
             let (key, value) = pair.map_err(Failure::of_store(image))?;

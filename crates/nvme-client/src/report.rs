@@ -11,6 +11,8 @@ use kvssd_types::NamespaceId;
 
 /// Bytes of the SMART / Health log page.
 const HEALTH_BYTES: u32 = size_of::<HealthPage>() as u32;
+/// Critical Warning: the subsystem is not to be relied upon, or all media only read.
+const WARNING_FAILED: u8 = 1 << 2 | 1 << 3;
 
 /// How full a drive is, and what it did.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct DriveReport {
     pub model: String,
     /// Identify of each key-value namespace, in the order of their numbers.
     pub namespaces: Vec<(NamespaceId, IdentifyKvNamespace)>,
+    /// Whether the drive says that it cannot be relied upon or that it only reads: Critical Warning of the SMART / Health log page, bits 2 and 3.
+    pub has_failed: bool,
     /// The best log page that the drive has.
     pub counters: Counters,
 }
@@ -42,12 +46,15 @@ impl DriveReport {
     ) -> Result<DriveReport, Failure> {
         let namespaces = admin.namespaces(deadline)?;
         let model = read_text(&controller.model).unwrap_or_default().to_owned();
-        Ok(DriveReport { model, namespaces, counters: Counters::read(admin, deadline)? })
+        let data = admin.log_page(page::HEALTH, HEALTH_BYTES, deadline)?;
+        let health = HealthPage::from_data(&data).map(|page| Box::new(*page));
+        let has_failed = health.as_ref().is_some_and(|page| page.critical_warning & WARNING_FAILED != 0);
+        Ok(DriveReport { model, namespaces, has_failed, counters: Counters::read(admin, health, deadline)? })
     }
 }
 
 impl Counters {
-    fn read(admin: &AdminQueue, deadline: Instant) -> Result<Counters, Failure> {
+    fn read(admin: &AdminQueue, health: Option<Box<HealthPage>>, deadline: Instant) -> Result<Counters, Failure> {
         match admin.log_page(page::STATISTICS, STATISTICS_BYTES as u32, deadline) {
             Ok(data) => {
                 if let Some(page) = StatisticsPage::from_data(&data) {
@@ -58,7 +65,6 @@ impl Counters {
             // The drive has no page C0h.
             Err(Failure::Final(_)) => {}
         }
-        let data = admin.log_page(page::HEALTH, HEALTH_BYTES, deadline)?;
-        Ok(HealthPage::from_data(&data).map_or(Counters::None, |page| Counters::Health(Box::new(*page))))
+        Ok(health.map_or(Counters::None, Counters::Health))
     }
 }

@@ -5,7 +5,7 @@
 
 use super::error::{ImageError, ImageFault};
 use super::files::{Files, RawFile};
-use super::layout::{HOLDER_AT, HOLDER_BYTES, MAGIC, MAGIC_UNFINISHED};
+use super::layout::{HOLDER_AT, HOLDER_BYTES, MAGIC, MAGIC_UNFINISHED, is_image};
 use super::window::Window;
 use crate::Owner;
 use std::fs;
@@ -232,7 +232,7 @@ impl Disk {
         let unknown = "another process".to_owned();
         let (mut magic, mut note) = ([0; MAGIC.len()], [0; HOLDER_BYTES]);
         let is_read = self.file.read_at(0, &mut magic).and_then(|()| self.file.read_at(HOLDER_AT, &mut note));
-        if is_read.is_err() || (magic != MAGIC && magic != MAGIC_UNFINISHED) {
+        if is_read.is_err() || !is_image(&magic) {
             return unknown;
         }
         let (pid, name) = note.split_at(PID_BYTES);
@@ -302,5 +302,26 @@ fn in_parts(at: u64, bytes: &[u8], mut write: impl FnMut(u64, &[u8]) -> io::Resu
 
 /// That the system could not do `what`.
 pub(super) fn failed(what: &str, error: &io::Error) -> ImageFault {
-    ImageFault::Failed { what: what.to_owned(), why: error.to_string() }
+    let advice = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room on its file system, then try again",
+        _ => "",
+    };
+    ImageFault::Failed { what: what.to_owned(), why: format!("{error}{advice}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_with_what_to_do() {
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            assert!(
+                failed("write pages", &kind.into())
+                    .to_string()
+                    .ends_with("; make room on its file system, then try again")
+            );
+        }
+        assert!(!failed("write pages", &io::ErrorKind::BrokenPipe.into()).to_string().contains("room"));
+    }
 }

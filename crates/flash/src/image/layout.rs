@@ -19,6 +19,13 @@ const VERSIONS: [(u32, &str); 4] = [
 pub(super) const MAGIC: [u8; 8] = *b"KVSSDimg";
 /// What an image begins with while it is created.
 pub(super) const MAGIC_UNFINISHED: [u8; 8] = *b"KVSSDnew";
+
+/// Whether a file that begins with these bytes is an image, finished or not, which nobody wants to be written over.
+#[must_use]
+pub fn is_image(begin: &[u8]) -> bool {
+    begin.starts_with(&MAGIC) || begin.starts_with(&MAGIC_UNFINISHED)
+}
+
 /// Where the note of the holder lies, which the CRC leaves out.
 pub(super) const HOLDER_AT: u64 = 20;
 /// Bytes of the note of the holder.

@@ -110,3 +110,25 @@ fn an_older_report_stays_when_a_bench_is_refused() {
     desk.refuses("bench --json runs.json --design nonsense", &["nonsense"]);
     assert_eq!(desk.read("runs.json"), "older");
 }
+
+/// No output takes the place of a drive, whatever names it: who serves the drive would go on in a file without a name.
+#[test]
+fn no_output_takes_the_place_of_a_drive() {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 64MiB");
+    desk.prints("put drive.kv key value");
+    desk.prints("create other.kv --size 64MiB");
+    std::os::unix::fs::symlink("drive.kv", desk.path("link")).unwrap();
+    for output in ["drive.kv", "link", "./drive.kv"] {
+        for command in [
+            format!("get drive.kv key --file {output}"),
+            format!("dump other.kv {output} --format csv"),
+            format!("bench {TINY} --json {output}"),
+            format!("bench {TINY} --html {output}"),
+            format!("bench {TINY} --design plus --trace-out {output}"),
+        ] {
+            desk.refuses(&command, &[output, "image of a drive"]);
+        }
+    }
+    assert_eq!(desk.prints("get drive.kv key"), "value");
+}

@@ -30,7 +30,10 @@ impl Service {
 
     /// With its standard error to `log`.
     pub fn start_logging(desk: &Desk, arguments: &str, log: Stdio) -> Self {
-        let mut command = desk.command(&format!("serve drive.kv --listen 127.0.0.1:0 {arguments}"));
+        Service::of(desk.command(&format!("serve drive.kv --listen 127.0.0.1:0 {arguments}")), log)
+    }
+
+    fn of(mut command: Command, log: Stdio) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("the program starts");
         let mut message = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut message).unwrap();
@@ -314,4 +317,29 @@ fn large_values_go_over_the_wire_and_outlive_kill_9() {
     assert_eq!(desk.prints("list drive.kv").lines().count(), 2);
     assert_eq!(desk.prints("namespace list drive.kv").lines().filter(|line| line.contains("segments")).count(), 0);
     desk.prints("check drive.kv");
+}
+
+/// A limit on the size of files stands for a disk that is full.
+#[test]
+fn a_service_whose_disk_is_full_says_so_and_loses_nothing() {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 64MiB");
+    desk.put("pairs.csv", &(0..30_000).map(|number| format!("key{number},{}\n", "v".repeat(600))).collect::<String>());
+    let mut command = Command::new("sh");
+    let script = "ulimit -f 110000; trap '' XFSZ; exec \"$0\" serve drive.kv --listen 127.0.0.1:0";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_kvssd")]).current_dir(desk.path("."));
+    let service = Service::of(command, std::fs::File::create(desk.path("log")).unwrap().into());
+    let url = format!("nvme+tcp://{}", service.address);
+    desk.prints(&format!("put {url} first 1"));
+    assert!(desk.prints(&format!("stat --json {url}")).contains("\"has_failed\":false"));
+    let load = desk.command(&format!("load {url} pairs.csv")).output().unwrap();
+    let message = String::from_utf8(load.stderr).unwrap();
+    assert!(load.status.code() == Some(3) && message.contains("its service says why"), "{message}");
+    assert!(desk.prints(&format!("stat --json {url}")).contains("\"has_failed\":true"));
+    assert!(desk.prints(&format!("stat {url}")).contains("it has failed"));
+    assert!(desk.read("log").contains("cannot write pages"), "{}", desk.read("log"));
+    assert_eq!(service.end("-TERM"), Some(3));
+    assert_eq!(desk.prints("get drive.kv first"), "1");
+    let kept = desk.prints("dump drive.kv").lines().count();
+    assert!((1000..30_000).contains(&kept), "{kept} pairs");
 }

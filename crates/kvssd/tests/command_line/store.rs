@@ -187,7 +187,7 @@ fn what_cannot_be_asked_is_refused() {
         ("put drive.kv key --file nowhere", ["nowhere", "read"]),
         ("load drive.kv nowhere.csv", ["nowhere.csv", "read"]),
         ("load drive.kv pairs.txt", ["pairs.txt", "--format"]),
-        ("dump drive.kv drive.kv --format csv", ["drive.kv", "image itself"]),
+        ("dump drive.kv drive.kv --format csv", ["drive.kv", "image of a drive"]),
         ("dump drive.kv nowhere/pairs.csv", ["nowhere/pairs.csv", "written"]),
     ] {
         desk.refuses(arguments, &names);
