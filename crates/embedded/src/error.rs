@@ -31,6 +31,14 @@ pub enum EmbeddedError {
         /// What it says.
         why: String,
     },
+    /// A drive on the wire failed or is not reached any more.
+    #[error("{why}{}", left(*pairs_left))]
+    Wire {
+        /// What it says.
+        why: String,
+        /// Pairs of the measurement that may still be on it, at the most.
+        pairs_left: u64,
+    },
     /// A store gave back something else than was put.
     #[error("store {store}: record {record}: {why}")]
     WrongValue {
@@ -44,6 +52,16 @@ pub enum EmbeddedError {
     /// The user wants it to end.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// What a person is to know of what was not removed.
+fn left(pairs: u64) -> String {
+    match pairs {
+        0 => String::new(),
+        _ => {
+            format!("; up to {pairs} pairs of this measurement, with keys of 16 bytes at random, are left on the drive")
+        }
+    }
 }
 
 impl EmbeddedError {

@@ -104,9 +104,9 @@ pub fn measure_wire(plan: &WirePlan, observer: &mut dyn Observer) -> Result<Wire
         Ok(())
     });
     // What was filled in goes, whatever came of it.
-    let removed = target.remove(&store);
-    measured?;
-    removed.map_err(failed)?;
+    let removed = target.remove(&store).map_err(|error| target.failed_with_pairs(error));
+    // That pairs are left is worth more than why the measurement ended.
+    removed.and(measured)?;
     store.close().map_err(failed)?;
     Ok(WireReport { measurements })
 }
@@ -161,6 +161,11 @@ impl Target<'_> {
             }
         }
         Ok(())
+    }
+
+    fn failed_with_pairs(&self, error: Error) -> EmbeddedError {
+        let pairs_left = (0..self.plan.records).filter(|&record| self.versions.get(record) > 0).count() as u64;
+        EmbeddedError::Wire { why: error.to_string(), pairs_left }
     }
 
     fn remove(&self, store: &Store) -> Result<(), Error> {
@@ -362,7 +367,7 @@ fn since(start: Instant) -> Nanos {
 
 #[expect(clippy::needless_pass_by_value, reason = "as errors are mapped")]
 fn failed(error: Error) -> EmbeddedError {
-    EmbeddedError::Store { store: NAME, why: error.to_string() }
+    EmbeddedError::Wire { why: error.to_string(), pairs_left: 0 }
 }
 
 #[cfg(test)]

@@ -51,8 +51,8 @@ pub enum Error {
         /// Which one, and why.
         why: String,
     },
-    /// The drive is full. Deletes make room.
-    #[error("the drive is full: the pair does not fit in the space that is left")]
+    /// The drive is full, or its index takes no more pairs, or the namespace's quota is used up. Deletes make room.
+    #[error("it is full: the pair does not fit in what is left of the drive, of its index or of the namespace's quota")]
     Full,
     /// On the wire: this host's quota is full, whatever the drive has. Deletes make room.
     #[error("this host's quota is full: the pair does not fit in what is left of it")]

@@ -178,7 +178,8 @@ impl Failure {
             | Failure::Embedded(EmbeddedError::WrongValue { .. })
             | Failure::NoKey { .. }
             | Failure::Inconsistent { .. } => 1,
-            Failure::Sim(SimError::Drive(_)) | Failure::Embedded(EmbeddedError::Store { .. }) => 3,
+            Failure::Sim(SimError::Drive(_))
+            | Failure::Embedded(EmbeddedError::Store { .. } | EmbeddedError::Wire { .. }) => 3,
             Failure::Store {
                 error:
                     StoreError::Full

@@ -105,9 +105,13 @@ impl Retransmission {
         let Some(what) = self.change.filter(|_| self.may_be_executed()) else { return error };
         match error {
             Error::InDoubt(_) => error,
-            error => Error::InDoubt(format!(
-                "{url}: the answer to a {what} was lost ({error}); it is not known whether it was done"
-            )),
+            error => {
+                let why = error.to_string();
+                let why = why.strip_prefix(&format!("{url}: ")).unwrap_or(&why);
+                Error::InDoubt(format!(
+                    "{url}: the answer to a {what} was lost ({why}); it is not known whether it was done"
+                ))
+            }
         }
     }
 }

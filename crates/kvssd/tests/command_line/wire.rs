@@ -369,3 +369,22 @@ fn a_namespace_is_a_cache_on_an_image_and_on_a_url_and_refuses_no_host() {
     assert_eq!(blocks.count().unwrap(), 3);
     drop(service);
 }
+
+#[test]
+fn a_bench_whose_drive_goes_away_says_what_it_leaves() {
+    let (desk, mut service) = served("plus");
+    let url = service.url("timeout=1");
+    let arguments = format!("bench --store {url} --records 500 --operations 1e8 --value-bytes 100 --depths 8");
+    let bench = desk.command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
+    while !desk.prints(&format!("stat {url}")).contains("pairs             500\n") {
+        sleep(Duration::from_millis(10));
+    }
+    service.kill();
+    let output = bench.wait_with_output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    let last = message.lines().last().unwrap_or_default();
+    assert!(
+        output.status.code() == Some(3) && last.contains("up to 500 pairs") && last.matches("tcp://").count() == 1,
+        "{message}"
+    );
+}
