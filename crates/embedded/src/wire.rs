@@ -104,7 +104,7 @@ pub fn measure_wire(plan: &WirePlan, observer: &mut dyn Observer) -> Result<Wire
         Ok(())
     });
     // What was filled in goes, whatever came of it.
-    let removed = target.remove(&store).map_err(|error| target.failed_with_pairs(error));
+    let removed = target.remove(&store).map_err(|error| target.failed_with_pairs(&error));
     // That pairs are left is worth more than why the measurement ended.
     removed.and(measured)?;
     store.close().map_err(failed)?;
@@ -163,7 +163,7 @@ impl Target<'_> {
         Ok(())
     }
 
-    fn failed_with_pairs(&self, error: Error) -> EmbeddedError {
+    fn failed_with_pairs(&self, error: &Error) -> EmbeddedError {
         let pairs_left = (0..self.plan.records).filter(|&record| self.versions.get(record) > 0).count() as u64;
         EmbeddedError::Wire { why: error.to_string(), pairs_left }
     }
