@@ -64,12 +64,14 @@ pub enum Failure {
         error: StoreError,
     },
     /// A load that stopped in the middle.
-    #[error("{why}; the first {loaded} pairs are loaded, and all of them can be loaded again")]
+    #[error("{why}; {}, and all of them can be loaded again", loaded_of(*loaded, behind))]
     Load {
         /// Why it stopped.
         why: Box<Failure>,
-        /// Pairs that are stored for certain.
+        /// Pairs whose batches were stored whole.
         loaded: u64,
+        /// Those of the batch that was not.
+        behind: Behind,
     },
     /// What was made, and cannot be told.
     #[error("{why}; namespace {number} is made")]
@@ -121,6 +123,32 @@ pub enum Failure {
     /// The user wants it to end.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Pairs of which some may be loaded: a batch is not stored all or none.
+#[derive(Debug)]
+pub struct Behind {
+    /// How many there are.
+    pub pairs: u64,
+    /// How many of them are in the drive, if it could say so.
+    pub there: Option<u64>,
+}
+
+fn loaded_of(loaded: u64, behind: &Behind) -> String {
+    let first = match loaded {
+        0 => "no pair is loaded".to_owned(),
+        1 => "the first pair is loaded".to_owned(),
+        _ => format!("the first {loaded} pairs are loaded"),
+    };
+    let of = match behind.there {
+        Some(0) => return first,
+        Some(there) => there.to_string(),
+        None => "perhaps some".to_owned(),
+    };
+    match loaded {
+        0 => format!("{of} of the first {} pairs are loaded", behind.pairs),
+        _ => format!("{first}, {of} of the {} behind as well", behind.pairs),
+    }
 }
 
 /// What is wrong, with the image's name where that does not name it.

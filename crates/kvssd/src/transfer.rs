@@ -9,12 +9,12 @@
 
 use crate::Outcome;
 use crate::arguments::image::{DumpOptions, LoadOptions};
-use crate::fail::Failure;
+use crate::fail::{Behind, Failure};
 use crate::format::Format;
 use crate::output::{is_stdout, note, write_to};
 use crate::pairs::{namespace, open_or_create, open_to_read};
 use crate::progress::Progress;
-use kvssd_host::{Batch, NamespaceId, Store};
+use kvssd_host::{Batch, Error as StoreError, Namespace, Store};
 use kvssd_measure::Observer;
 use kvssd_text::PairReader;
 use std::fs::File;
@@ -41,12 +41,12 @@ pub fn load(options: &LoadOptions) -> Outcome {
         (Box::new(input), bytes)
     };
     let store = open_or_create(image, *sync, within)?;
-    let into = namespace(&store, image, within)?.id();
+    let into = namespace(&store, image, within)?;
     let mut progress = Progress::of_safe_work();
     progress.begin("bytes loaded", bytes);
     let value_bytes_max = store.stats().map_err(Failure::of_store(image))?.value_bytes_max;
     let mut pairs = format.reader(input, value_bytes_max);
-    let loaded = load_all((&store, into), [image, file], &mut pairs, &mut progress);
+    let loaded = load_all((&store, &into), [image, file], &mut pairs, &mut progress);
     drop(progress);
     // A wrong line takes nothing from those before it.
     let closed = store.close().map_err(Failure::of_store(image));
@@ -55,36 +55,53 @@ pub fn load(options: &LoadOptions) -> Outcome {
 }
 
 fn load_all(
-    (store, into): (&Store, NamespaceId),
+    (store, into): (&Store, &Namespace<'_>),
     [image, file]: [&Path; 2],
     pairs: &mut PairReader,
     progress: &mut Progress,
 ) -> Result<u64, Failure> {
     let mut loaded = 0;
     let mut is_at_end = false;
-    let mut batch = Batch::new();
+    let mut read: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     while !is_at_end {
-        batch.clear();
+        read.clear();
         let mut bytes = 0;
         let mut wrong = None;
-        while batch.len() < BATCH_PAIRS && bytes < BATCH_BYTES && wrong.is_none() && !is_at_end {
+        while read.len() < BATCH_PAIRS && bytes < BATCH_BYTES && wrong.is_none() && !is_at_end {
             match pairs.next_pair() {
                 Ok(Some((key, value))) => {
                     bytes += key.len() + value.len();
-                    batch.store_in(into, &key, &value);
+                    read.push((key, value));
                 }
                 Ok(None) => is_at_end = true,
                 Err(why) => wrong = Some(Failure::Input { path: file.to_owned(), why }),
             }
         }
-        store.bulk(&batch).map_err(|error| Failure::Load { why: Box::new(Failure::of_store(image)(error)), loaded })?;
-        loaded += batch.len() as u64;
+        let mut batch = Batch::new();
+        read.iter().for_each(|(key, value)| _ = batch.store_in(into.id(), key, value));
+        store.bulk(&batch).map_err(|error| {
+            let behind = Behind { pairs: read.len() as u64, there: there(into, &read, &error) };
+            Failure::Load { why: Box::new(Failure::of_store(image)(error)), loaded, behind }
+        })?;
+        loaded += read.len() as u64;
         progress.progress(pairs.bytes());
         if let Some(failure) = wrong {
             return Err(failure);
         }
     }
     Ok(loaded)
+}
+
+/// How many of the pairs of a batch are there though it failed, unless the drive cannot say so.
+fn there(into: &Namespace<'_>, pairs: &[(Vec<u8>, Vec<u8>)], error: &StoreError) -> Option<u64> {
+    // Who asks a drive that does not answer waits for it once more.
+    if matches!(error, StoreError::Unreachable { .. } | StoreError::InDoubt { .. }) {
+        return None;
+    }
+    let mut there = 0;
+    let see = |number: usize, value: Option<Vec<u8>>| there += u64::from(value.as_ref() == Some(&pairs[number].1));
+    into.retrieve_each(pairs.iter().map(|(key, _)| key.as_slice()), see).ok()?;
+    Some(there)
 }
 
 /// Writes all pairs to a file.

@@ -13,6 +13,7 @@ mod estimate;
 mod joints;
 #[cfg(unix)]
 mod lives;
+mod load;
 mod namespaces;
 mod page;
 mod partitions;

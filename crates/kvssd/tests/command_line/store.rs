@@ -13,7 +13,7 @@ pub fn desk_with_image(design: &str) -> Desk {
 }
 
 /// What came of the program with these arguments and this input.
-fn run(desk: &Desk, arguments: &[&str], input: &[u8]) -> Output {
+pub fn run(desk: &Desk, arguments: &[&str], input: &[u8]) -> Output {
     let mut command = desk.command("");
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
