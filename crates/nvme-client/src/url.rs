@@ -31,7 +31,8 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-const SCHEME: &str = "nvme+tcp://";
+const SCHEME: &str = "nvme+tcp";
+const SLASHES: &str = "//";
 /// The port that IANA assigns to NVMe/TCP.
 const PORT: u16 = 4420;
 const QUEUE_DEPTH: u16 = 128;
@@ -84,10 +85,10 @@ pub struct DriveUrl {
 }
 
 impl DriveUrl {
-    /// Parses `text` if it is a URL. `None` means that it is a path.
+    /// Parses `text` if it is a URL, or begins as one of ours. `None` means that it is a path.
     #[must_use]
     pub fn of(text: &str) -> Option<Result<DriveUrl, Error>> {
-        text.contains("://").then(|| text.parse())
+        (text.contains("://") || behind_scheme(text).is_some()).then(|| text.parse())
     }
 }
 
@@ -133,7 +134,11 @@ impl FromStr for DriveUrl {
 }
 
 fn parse(text: &str) -> Result<DriveUrl, String> {
-    let rest = text.strip_prefix(SCHEME).ok_or("a drive on the wire is at nvme+tcp://host:port/nqn?ns=1")?;
+    let behind = behind_scheme(text).ok_or("a drive on the wire is at nvme+tcp://host:port/nqn?ns=1")?;
+    let rest = behind.strip_prefix(SLASHES).ok_or_else(|| {
+        let rest = behind.trim_start_matches('/');
+        format!("two slashes are behind the colon: {SCHEME}:{SLASHES}{rest} (a file of that name is ./{text})")
+    })?;
     let iri = Iri::parse(text).map_err(|error| explain(text, rest, error))?;
     if iri.has_fragment() {
         return Err("nothing follows a #".to_owned());
@@ -161,6 +166,12 @@ fn parse(text: &str) -> Result<DriveUrl, String> {
     Ok(url)
 }
 
+/// What is behind the colon of our scheme, whose letters may be large (RFC 3986, section 3.1).
+fn behind_scheme(text: &str) -> Option<&str> {
+    let (scheme, behind) = text.split_once(':')?;
+    scheme.eq_ignore_ascii_case(SCHEME).then_some(behind)
+}
+
 /// What is wrong with `text`, whose part behind the scheme is `rest`.
 fn explain(text: &str, rest: &str, error: ParseError) -> String {
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
@@ -168,7 +179,8 @@ fn explain(text: &str, rest: &str, error: ParseError) -> String {
     if !authority.starts_with('[') && host.contains(':') {
         return format!("an IPv6 address stands in brackets: nvme+tcp://[{authority}]");
     }
-    let in_port = SCHEME.len() + host.len() + 1..SCHEME.len() + authority.len();
+    let begin = text.len() - rest.len();
+    let in_port = begin + host.len() + 1..begin + authority.len();
     if in_port.contains(&error.index()) && host.starts_with('[') == host.ends_with(']') {
         return port_of(port).err().unwrap_or_else(|| error.to_string());
     }
@@ -249,7 +261,7 @@ impl fmt::Display for DriveUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         let nqn = encoded::<IPath>(self.nqn.as_deref().unwrap_or_default());
-        write!(f, "{SCHEME}{host}:{}/{nqn}?ns={}", self.port, self.namespace)?;
+        write!(f, "{SCHEME}:{SLASHES}{host}:{}/{nqn}?ns={}", self.port, self.namespace)?;
         if self.queue_depth != QUEUE_DEPTH {
             write!(f, "&depth={}", self.queue_depth)?;
         }
@@ -325,6 +337,9 @@ mod tests {
         for (text, why) in [
             ("tcp://drive", "nvme+tcp://host:port/nqn"),
             ("nvme+tcp://", "names no host"),
+            ("nvme+tcp:drive:4420/a", "nvme+tcp://drive:4420/a (a file of that name is ./nvme+tcp:drive:4420/a)"),
+            ("NVMe+TCP:/drive", "nvme+tcp://drive (a file"),
+            ("NVME+TCP://drive:port", "port=port"),
             ("nvme+tcp://:4420", "names no host"),
             ("nvme+tcp://me@drive", "names a user"),
             ("nvme+tcp://::1", "brackets"),
@@ -350,6 +365,8 @@ mod tests {
 
     #[test]
     fn a_path_is_no_url() {
+        assert_eq!("NVMe+TCP://drive".parse::<DriveUrl>().unwrap(), "nvme+tcp://drive".parse().unwrap());
+        assert!(DriveUrl::of("nvme+tcp:drive").is_some_and(|url| url.is_err()), "it is taken for no path");
         assert!(DriveUrl::of("drive.kv").is_none() && DriveUrl::of("/tmp/nvme+tcp:/x").is_none());
         assert!(DriveUrl::of("http://drive").unwrap().is_err());
     }
