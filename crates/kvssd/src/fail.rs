@@ -186,8 +186,9 @@ impl Failure {
         move |why| Failure::Output { path: path.to_owned(), why }
     }
 
-    /// That something is wrong with a file.
+    /// That something is wrong with a file, or the standard input, which is `-`.
     pub fn of_input(path: &Path) -> impl Fn(String) -> Failure {
+        let path = if path == Path::new("-") { Path::new("standard input") } else { path };
         move |why| Failure::Input { path: path.to_owned(), why }
     }
 

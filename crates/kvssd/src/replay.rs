@@ -189,7 +189,7 @@ fn rows(summary: &TraceSummary, seconds: f64) -> Vec<Vec<String>> {
 }
 
 fn input_error(options: &ReplayOptions, why: String) -> Failure {
-    Failure::Input { path: options.trace.clone(), why }
+    Failure::of_input(&options.trace)(why)
 }
 
 /// Names the file where the trace is what is wrong.

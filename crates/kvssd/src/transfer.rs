@@ -1,7 +1,7 @@
 //! `kvssd load` and `kvssd dump`: many pairs from and to files.
 //!
 //! ```text
-//!   key,value lines (CSV)  |  {"key": .., "value": ..} lines (JSON)      text, or hex: and bytes
+//!   key,value lines (CSV)  |  {"key": .., "value": ..} lines (JSON)      text, or hex: and bytes; as it is, gzip or zstd
 //!        | load: many at a time, one commit each           ^ dump
 //!        v                                               |
 //!                        the store in an image
@@ -16,6 +16,7 @@ use crate::pairs::{namespace, open_or_create, open_to_read};
 use crate::progress::Progress;
 use kvssd_host::{Batch, Error as StoreError, Namespace, Store};
 use kvssd_measure::Observer;
+use kvssd_sim::trace::{InputBytes, decoded};
 use kvssd_text::PairReader;
 use std::fs::File;
 use std::io::{Read, stdin};
@@ -31,22 +32,18 @@ const PROGRESS_PAIRS: u64 = 512;
 /// Stores the pairs of a file.
 pub fn load(options: &LoadOptions) -> Outcome {
     let LoadOptions { image, file, format, sync, within } = options;
-    let format = Format::of(file, *format)?;
-    let cannot = |error: std::io::Error| Failure::Input { path: file.clone(), why: format!("cannot be read: {error}") };
-    let (input, bytes): (Box<dyn Read>, u64) = if is_stdout(file) {
-        (Box::new(stdin().lock()), 0)
-    } else {
-        let input = File::open(file).map_err(cannot)?;
-        let bytes = input.metadata().map_err(cannot)?.len();
-        (Box::new(input), bytes)
-    };
+    let read = InputBytes::default();
+    let (input, bytes) = open_input(file, &read)?;
+    // An image that is not there yet is not made for what cannot be read.
+    let (format, input) = Format::of_input(file, *format, input)?;
     let store = open_or_create(image, *sync, within)?;
     let into = namespace(&store, image, within)?;
     let mut progress = Progress::of_safe_work();
     progress.begin("bytes loaded", bytes);
     let value_bytes_max = store.stats().map_err(Failure::of_store(image))?.value_bytes_max;
     let mut pairs = format.reader(input, value_bytes_max);
-    let loaded = load_all((&store, &into), [image, file], &mut pairs, &mut progress);
+    let told = || progress.progress(read.read());
+    let loaded = load_all((&store, &into), [image, file], &mut pairs, told);
     drop(progress);
     // A wrong line takes nothing from those before it.
     let closed = store.close().map_err(Failure::of_store(image));
@@ -54,11 +51,22 @@ pub fn load(options: &LoadOptions) -> Outcome {
     closed
 }
 
+/// The bytes of a file or of the standard input, unpacked, and how many there are, if that is known. How far it was read goes into `read`.
+fn open_input(file: &Path, read: &InputBytes) -> Result<(Box<dyn Read>, u64), Failure> {
+    let cannot = |error: std::io::Error| Failure::of_input(file)(format!("cannot be read: {error}"));
+    if is_stdout(file) {
+        return Ok((decoded(stdin().lock(), read).map_err(cannot)?, 0));
+    }
+    let input = File::open(file).map_err(cannot)?;
+    let bytes = input.metadata().map_err(cannot)?.len();
+    Ok((decoded(input, read).map_err(cannot)?, bytes))
+}
+
 fn load_all(
     (store, into): (&Store, &Namespace<'_>),
     [image, file]: [&Path; 2],
     pairs: &mut PairReader,
-    progress: &mut Progress,
+    mut told: impl FnMut(),
 ) -> Result<u64, Failure> {
     let mut loaded = 0;
     let mut is_at_end = false;
@@ -74,7 +82,7 @@ fn load_all(
                     read.push((key, value));
                 }
                 Ok(None) => is_at_end = true,
-                Err(why) => wrong = Some(Failure::Input { path: file.to_owned(), why }),
+                Err(why) => wrong = Some(Failure::of_input(file)(why)),
             }
         }
         let mut batch = Batch::new();
@@ -84,7 +92,7 @@ fn load_all(
             Failure::Load { why: Box::new(Failure::of_store(image)(error)), loaded, behind }
         })?;
         loaded += read.len() as u64;
-        progress.progress(pairs.bytes());
+        told();
         if let Some(failure) = wrong {
             return Err(failure);
         }

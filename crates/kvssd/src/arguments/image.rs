@@ -169,7 +169,8 @@ pub struct ListOptions {
 #[command(after_help = "Examples:
   kvssd load drive.kv pairs.csv                 lines of key,value, without a header
   kvssd load drive.kv pairs.jsonl               lines of {\"key\": \"...\", \"value\": \"...\"}
-  zcat pairs.csv.gz | kvssd load drive.kv -
+  kvssd load drive.kv pairs.csv.gz              gzip and zstd are told by their first bytes, and unpacked
+  kvssd dump other.kv - | kvssd load drive.kv -
 
 A text that begins with hex: stands for the bytes that follow. What was loaded before a wrong line stays.")]
 pub struct LoadOptions {
@@ -177,7 +178,7 @@ pub struct LoadOptions {
     pub image: PathBuf,
     /// The pairs: a file, or - for the standard input
     pub file: PathBuf,
-    /// csv or json [default: by the ending of the file; csv for the standard input]
+    /// csv or json [default: by the ending of the file, or json where it begins so; else csv for the standard input]
     #[arg(long, value_name = "NAME")]
     pub format: Option<Format>,
     /// Waits for the disk after each batch

@@ -186,7 +186,6 @@ fn what_cannot_be_asked_is_refused() {
         ("put drive.kv hex:0 value", ["hex:0", "digits"]),
         ("put drive.kv key --file nowhere", ["nowhere", "read"]),
         ("load drive.kv nowhere.csv", ["nowhere.csv", "read"]),
-        ("load drive.kv pairs.txt", ["pairs.txt", "--format"]),
         ("dump drive.kv drive.kv --format csv", ["drive.kv", "image of a drive"]),
         ("dump drive.kv nowhere/pairs.csv", ["nowhere/pairs.csv", "written"]),
     ] {
