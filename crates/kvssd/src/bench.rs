@@ -12,7 +12,7 @@ mod wire;
 use crate::Outcome;
 use crate::arguments::bench::{BenchOptions, Until};
 use crate::fail::{Failure, is_url};
-use crate::output::{JsonFile, print, say};
+use crate::output::{JsonFile, print, refuse_one_place, say};
 use crate::page;
 use crate::progress::Progress;
 use crate::report::{Report, experiments_of};
@@ -30,9 +30,11 @@ pub fn run(options: &BenchOptions) -> Outcome {
     if let Some(path) = &options.store.store {
         return if is_url(path) { wire::run(options, path) } else { embedded::run(options, path) };
     }
+    let [json, html] = [&options.experiment.json, &options.html].map(Option::as_deref);
+    refuse_one_place(&[("--json", json), ("--html", html), ("--trace-out", options.drive.trace_out.as_deref())])?;
     let files = Files {
-        json: JsonFile::open(options.experiment.json.as_deref())?,
-        html: JsonFile::open(options.html.as_deref())?,
+        json: JsonFile::open(json)?,
+        html: JsonFile::open(html)?,
     };
     let experiments = match &options.from {
         Some(path) => check_company(options).and_then(|()| experiments_of(path))?,

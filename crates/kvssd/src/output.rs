@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::fail::Failure;
+use kvssd_sim::SimError;
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write, stderr, stdout};
@@ -58,6 +59,31 @@ impl JsonFile {
     pub fn takes_stdout(&self) -> bool {
         self.path.as_deref().is_some_and(is_stdout)
     }
+}
+
+/// Refuses outputs of options, each with its file, of which one would be written over another or between its lines.
+pub fn refuse_one_place(outputs: &[(&str, Option<&Path>)]) -> Outcome {
+    let wanted: Vec<(&str, &Path)> = outputs.iter().filter_map(|(option, path)| Some((*option, (*path)?))).collect();
+    for (number, (option, path)) in wanted.iter().enumerate() {
+        if let Some((other, _)) = wanted[..number].iter().find(|(_, other)| is_one_place(path, other)) {
+            let place = if is_stdout(path) { "the standard output".to_owned() } else { path.display().to_string() };
+            let why = format!("{other} and {option} cannot both go to {place}: give one of them another file");
+            return Err(SimError::Setup(why).into());
+        }
+    }
+    Ok(())
+}
+
+fn is_one_place(path: &Path, other: &Path) -> bool {
+    // What is no file, such as /dev/null, takes all that comes.
+    let is_file = fs::metadata(path).ok().is_none_or(|found| found.is_file());
+    is_stdout(path) == is_stdout(other) && (is_stdout(path) || (is_file && place_of(path) == place_of(other)))
+}
+
+/// Where a file is or will be, whichever way it is named.
+fn place_of(path: &Path) -> Option<PathBuf> {
+    let in_folder = || Some(fs::canonicalize(folder_of(path)).ok()?.join(path.file_name()?));
+    fs::canonicalize(path).ok().or_else(in_folder)
 }
 
 /// Writes to the file at `path` as [`JsonFile::write`] does, what `write` does; `-` is the standard output. A reader that has gone
@@ -122,12 +148,16 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 /// A file beside the one at `path`, which takes its name when it is whole.
 fn draft(path: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     fs::metadata(folder)?;
     refuse_image(path)?;
     let draft = tempfile::Builder::new().permissions(readable()).tempfile_in(folder);
     // Its own name is no matter of the user's.
     draft.map_err(|why| why.kind().into())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Prints a text whole. A reader that has gone away wants no more, and is no error.

@@ -13,7 +13,7 @@ use crate::Outcome;
 use crate::arguments::{Paper, ReproduceOptions};
 use crate::fail::Failure;
 use crate::kept::{Kept, refuse_foreign};
-use crate::output::{JsonFile, note, print};
+use crate::output::{JsonFile, note, print, refuse_one_place};
 use crate::page;
 use clap::ValueEnum;
 use kvssd_papers::claims::{Cell, Conditions, KamlCell, Paper as Known, Reproduction, SweepCell};
@@ -26,10 +26,12 @@ const FOLDER: &str = "reproduction";
 
 /// Runs the claims.
 pub fn run(options: &ReproduceOptions) -> Outcome {
-    let json_file = JsonFile::open(options.json.as_deref())?;
-    let html_file = JsonFile::open(options.html.as_deref())?;
+    let [json, html, csv] = [&options.json, &options.html, &options.csv].map(Option::as_deref);
+    refuse_one_place(&[("--json", json), ("--html", html), ("--csv", csv)])?;
+    let json_file = JsonFile::open(json)?;
+    let html_file = JsonFile::open(html)?;
     let wanted = wanted(options)?;
-    let csv_file = JsonFile::open(options.csv.as_deref())?;
+    let csv_file = JsonFile::open(csv)?;
     let folder = options.folder.clone().or((options.paper == Paper::All).then(|| PathBuf::from(FOLDER)));
     let kept = folder.as_deref().map(Kept::open).transpose()?;
     let path = folder.filter(|_| options.explain.is_none()).map(|folder| folder.join("reproduction.md"));

@@ -72,6 +72,22 @@ fn a_report_that_cannot_be_written_is_refused_before_work_begins() {
 }
 
 #[test]
+fn two_outputs_to_one_place_are_refused_before_work_begins() {
+    let desk = Desk::new();
+    for (outputs, names) in [
+        ("--json x --html x", ["--json and --html", "to x:"]),
+        ("--json x --html ./x", ["--json and --html", "to ./x:"]),
+        ("--design plus --json - --trace-out -", ["--json and --trace-out", "standard output"]),
+        ("--json - --html -", ["--json and --html", "standard output"]),
+    ] {
+        desk.refuses(&format!("bench {TINY} {outputs}"), &names);
+    }
+    desk.refuses("reproduce kaml --json x --csv x", &["--json and --csv", "to x:"]);
+    #[cfg(unix)]
+    assert!(desk.prints(&format!("bench {TINY} --json /dev/null --html /dev/null")).contains("plus"));
+}
+
+#[test]
 fn a_partition_too_large_for_its_design_leaves_no_file() {
     let desk = Desk::new();
     desk.refuses("create drive.kv --size 600GiB", &["plus", "number of partitions"]);
