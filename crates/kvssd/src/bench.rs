@@ -32,10 +32,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
     }
     let [json, html] = [&options.experiment.json, &options.html].map(Option::as_deref);
     refuse_one_place(&[("--json", json), ("--html", html), ("--trace-out", options.drive.trace_out.as_deref())])?;
-    let files = Files {
-        json: JsonFile::open(json)?,
-        html: JsonFile::open(html)?,
-    };
+    let files = Files { json: JsonFile::open(json)?, html: JsonFile::open(html)? };
     let experiments = match &options.from {
         Some(path) => check_company(options).and_then(|()| experiments_of(path))?,
         None => experiments(options)?,

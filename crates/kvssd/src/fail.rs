@@ -55,6 +55,14 @@ pub enum Failure {
         /// What is wrong with it.
         why: String,
     },
+    /// A file that can be made again.
+    #[error("{why}; {remedy}")]
+    Damaged {
+        /// What is wrong with it.
+        why: Box<Failure>,
+        /// How it is made again.
+        remedy: &'static str,
+    },
     /// The image, or what was asked of it.
     #[error("{}", of_image(path, error))]
     Store {

@@ -31,14 +31,14 @@ pub struct Kept {
     folder: PathBuf,
 }
 
-/// Refuses to write over a file, if there is one, that has nothing of ours.
+/// Refuses to write over a file, if there is one, that has nothing of ours; says what helps then.
 ///
 /// # Errors
 /// When it has not, or cannot be read.
-pub fn refuse_foreign(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Outcome {
+pub fn refuse_foreign(path: &Path, remedy: &str, is_ours: impl Fn(&[u8]) -> bool) -> Outcome {
     let refused = match fs::read(path) {
         Ok(bytes) if is_ours(&bytes) => return Ok(()),
-        Ok(_) => io::Error::other("it is there, and is something else: give another folder (it is left as it is)"),
+        Ok(_) => io::Error::other(format!("it is there, and is something else: {remedy} (it is left as it is)")),
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(why) => why,
     };

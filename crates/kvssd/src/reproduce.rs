@@ -36,7 +36,7 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     let kept = folder.as_deref().map(Kept::open).transpose()?;
     let path = folder.filter(|_| options.explain.is_none()).map(|folder| folder.join("reproduction.md"));
     if let Some(path) = &path {
-        refuse_foreign(path, |bytes| bytes.starts_with(document::HEADING.as_bytes()))?;
+        refuse_foreign(path, "give another folder", |bytes| bytes.starts_with(document::HEADING.as_bytes()))?;
     }
     let document_file = JsonFile::open(path.as_deref())?;
     let mut reproduction = Reproduction::default();

@@ -10,6 +10,10 @@ use kvssd_sim::SimError;
 use serde_json::Value;
 use std::path::Path;
 
+/// What helps where an index is not one: the runs go by their hashes, and need none.
+const REMEDY: &str =
+    "give another folder, or remove it if it was the index and is damaged: the runs that are there are taken over";
+
 /// The folder.
 pub struct Folder {
     reports: Kept,
@@ -21,8 +25,8 @@ impl Folder {
     /// # Errors
     /// When it cannot be written, or has somebody else's index.
     pub fn open(path: &Path, plan: &Plan) -> Result<Folder, Failure> {
-        refuse_foreign(&path.join("index.json"), is_index)?;
-        refuse_foreign(&path.join("index.part"), begins_an_index)?;
+        refuse_foreign(&path.join("index.json"), REMEDY, is_index)?;
+        refuse_foreign(&path.join("index.part"), REMEDY, begins_an_index)?;
         let folder = Folder { reports: Kept::open(&path.join("runs"))? };
         Kept::open(path)?.wait("index", &Quiet)?.keep(&plan.index())?;
         Ok(folder)

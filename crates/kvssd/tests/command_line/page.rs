@@ -10,6 +10,11 @@ fn page(desk: &Desk, file: &str) -> String {
     page
 }
 
+fn files_in(desk: &Desk, folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(desk.path(folder)).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
 #[test]
 fn a_bench_writes_the_page_that_its_report_gives() {
     let desk = Desk::new();
@@ -40,6 +45,45 @@ fn a_sweep_has_intervals_and_says_what_is_missing() {
     let page = page(&desk, "report.html");
     assert!(page.contains("4 of 12 points are not run yet") && page.contains("impossible: design=original"));
     assert!(page.contains("±") && page.contains("value-bytes") && page.len() < 1_000_000);
+}
+
+/// A run that was not made yet is no fault; one that cannot be read is, and both it and the index can be made again.
+#[test]
+fn damaged_files_of_a_sweep_are_named_and_made_again() {
+    let desk = Desk::new();
+    let options = "design = 'plus'\nscale = '1/512'\nrecords = 4000\noperations = 1000";
+    desk.put("experiment.toml", &format!("[options]\n{options}\n[axes]\nseed = [1, 2, 3]"));
+    let sweep = "sweep experiment.toml --out results --quiet";
+    desk.prints(sweep);
+    let index = desk.read("results/index.json");
+    let (whole, mut runs) = (desk.prints("report results -o -"), files_in(&desk, "results/runs"));
+    let kept = runs.pop().expect("there are three");
+    let [cut, folder] = [0, 1].map(|number| format!("results/runs/{}", runs[number]));
+    desk.put(&cut, "{ \"program\": ");
+    std::fs::remove_file(desk.path(&folder)).unwrap();
+    std::fs::create_dir(desk.path(&folder)).unwrap();
+    let output = desk.command("report results").output().expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 2), "{said}");
+    for file in [&cut, &folder] {
+        assert!(
+            said.lines().any(|line| line.contains(file) && line.contains("remove it and run the sweep again")),
+            "{said}"
+        );
+    }
+    assert!(page(&desk, "report.html").contains("2 of"), "the others are shown");
+    desk.put("results/index.json", &index[..100]);
+    for arguments in ["report results -o -", sweep] {
+        desk.refuses(arguments, &["results/index.json", "remove it"]);
+    }
+    let made = || std::fs::metadata(desk.path(&format!("results/runs/{kept}"))).unwrap().modified().unwrap();
+    let before = made();
+    std::fs::remove_dir(desk.path(&folder)).unwrap();
+    for file in [&cut, "results/index.json"] {
+        std::fs::remove_file(desk.path(file)).unwrap();
+    }
+    desk.prints(sweep);
+    assert_eq!((desk.prints("report results -o -"), made()), (whole, before), "what was there is taken over");
 }
 
 #[test]
