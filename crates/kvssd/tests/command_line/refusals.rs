@@ -100,6 +100,16 @@ fn records_that_do_not_fit_leave_no_file() {
     Desk::new().refuses(arguments, &["full", "140000", "original"]);
 }
 
+/// Nobody asked for records: there are as many as the drive takes, with the index that so small pairs need.
+#[test]
+fn a_fill_that_nobody_asked_for_fits() {
+    for (design, value_bytes) in [("rhik", 200), ("pink", 100)] {
+        let options =
+            format!("--scale 1/512 --operations 1000 --overwrites 0 --design {design} --value-bytes {value_bytes}");
+        Desk::new().prints(&format!("bench {options}"));
+    }
+}
+
 #[test]
 fn a_profile_file_is_used_or_what_is_wrong_in_it_is_named() {
     const KVVIRT: &str = include_str!("../../../flash/profiles/kvvirt.toml");
