@@ -70,7 +70,7 @@ fn what_cannot_be_replayed_is_refused_in_one_line() {
         ("cut", &["cut", "cannot be read"]),
         ("bare.csv --pace trace", &["--pace trace"]),
         ("bare.csv --threads 0", &["--threads"]),
-        ("bare.csv --column key=id", &["key is no column"]),
+        ("bare.csv --column key=id", &["key has no column in the header"]),
         ("bare.csv --column colour=k", &["colour is no meaning", "value_size"]),
         ("bare.csv --format twitter --column key=k", &["--column is for --format csv", "twitter"]),
         ("bare.csv --repeat 0", &["--repeat"]),

@@ -28,7 +28,11 @@ impl BadRecord {
 
     /// A header that lacks a column.
     pub(super) const fn lacking(column: &'static str) -> Self {
-        BadRecord { field: column, why: "is no column that the header names", is_fatal: true }
+        BadRecord {
+            field: column,
+            why: "has no column in the header, neither by its own name nor by that of --column",
+            is_fatal: true,
+        }
     }
 }
 

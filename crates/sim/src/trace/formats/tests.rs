@@ -240,7 +240,10 @@ fn columns_are_called_as_is_said() {
     assert_eq!(read(&[], text), Ok((b"b".to_vec(), 5, Some(9_000_000_000))));
     let all = ["key=obj_id", "value_size=bytes", "timestamp_ms=clock"];
     assert_eq!(read(&all, text), Ok((b"a".to_vec(), 7, Some(3_000_000))));
-    assert_eq!(read(&["ttl=nowhere"], text).unwrap_err().to_string(), "ttl is no column that the header names");
+    assert_eq!(
+        read(&["ttl=nowhere"], text).unwrap_err().to_string(),
+        "ttl has no column in the header, neither by its own name nor by that of --column"
+    );
     for (text, said) in [("key", "write it as"), ("colour=red", "there are key, op, value_size")] {
         assert!(text.parse::<ColumnName>().unwrap_err().contains(said));
     }
