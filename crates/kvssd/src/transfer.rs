@@ -11,7 +11,7 @@ use crate::Outcome;
 use crate::arguments::image::{DumpOptions, LoadOptions};
 use crate::fail::{Behind, Failure};
 use crate::format::Format;
-use crate::output::{is_stdout, note, write_to};
+use crate::output::{counted, is_stdout, note, write_to};
 use crate::pairs::{namespace, open_or_create, open_to_read};
 use crate::progress::Progress;
 use kvssd_host::{Batch, Error as StoreError, Namespace, Store};
@@ -47,7 +47,7 @@ pub fn load(options: &LoadOptions) -> Outcome {
     drop(progress);
     // A wrong line takes nothing from those before it.
     let closed = store.close().map_err(Failure::of_store(image));
-    note(&format!("{} pairs loaded", loaded?));
+    note(&format!("{} loaded", counted(loaded? as usize, "pair")));
     closed
 }
 

@@ -54,7 +54,7 @@ fn encode(bytes: &[u8], may_be: impl Fn(char) -> bool) -> String {
     let is_plain = |text: &str| {
         !text.starts_with(PREFIX)
             && !text.starts_with('\u{feff}')
-            && !text.chars().any(|letter| letter.is_control() && !may_be(letter))
+            && !text.chars().any(|letter| (letter.is_control() && !may_be(letter)) || is_direction(letter))
     };
     match std::str::from_utf8(bytes) {
         Ok(text) if is_plain(text) => text.to_owned(),
@@ -65,13 +65,18 @@ fn encode(bytes: &[u8], may_be: impl Fn(char) -> bool) -> String {
     }
 }
 
+/// Whether a letter is one of those that nobody sees, and that put the others into another order (Unicode's `Bidi_Control`), or break a line.
+fn is_direction(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn bytes_come_back_from_their_text() {
-        let cases: [(&[u8], &str); 9] = [
+        let cases: [(&[u8], &str); 10] = [
             (b"", ""),
             (b"city/oslo", "city/oslo"),
             ("\u{e9}t\u{e9}".as_bytes(), "\u{e9}t\u{e9}"),
@@ -81,6 +86,7 @@ mod tests {
             (b"a\xff", "hex:61ff"),
             (b"a\rb", "hex:610d62"),
             ("\u{feff}a".as_bytes(), "hex:efbbbf61"),
+            ("a\u{202e}b".as_bytes(), "hex:61e280ae62"),
         ];
         for (bytes, text) in cases {
             assert_eq!((line(bytes).as_str(), field(bytes).as_str()), (text, text));

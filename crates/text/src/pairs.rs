@@ -135,6 +135,7 @@ fn next_csv(reader: &mut csv::Reader<CsvInput>, record: &mut csv::ByteRecord) ->
             Err("a quote has no end: the file was cut".to_owned())
         }
         (2, Some(key), Some(value)) => Ok(Some((decode(key)?, decode(value)?))),
+        (1, ..) => Err("it has 1 field, and a pair is key,value".to_owned()),
         (fields, ..) => Err(format!("it has {fields} fields, and a pair is key,value")),
     }
 }
@@ -284,7 +285,7 @@ mod tests {
     fn a_wrong_line_is_named_with_its_number() {
         let (csv, json): (Reading, Reading) = (PairReader::csv, PairReader::json);
         for (read, text, named) in [
-            (csv, "a,1\nb\n", ["line 2", "1 fields"]),
+            (csv, "a,1\nb\n", ["line 2", "1 field,"]),
             (csv, "a,1\nb,2,3\n", ["line 2", "3 fields"]),
             (csv, "a,1\n\"b\nb\",2\n,3\n", ["line 4", "1 to 255"]),
             (csv, "hex:0,1\n", ["line 1", "hex:"]),
