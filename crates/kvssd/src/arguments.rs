@@ -39,7 +39,7 @@ use world::WorldOptions;
   kvssd matrix --out matrix                     every design on every paper's headline workload
   kvssd report results -o report.html           tables and plots of a sweep or a report, in one page
   kvssd replay cluster12.zst --scale 1/8        a trace that others recorded (see docs/WORKLOADS.md)
-  kvssd reproduce plus                          the Plus paper's claims: paper, ours, verdict
+  kvssd reproduce plus                          the Plus paper's claims: paper, ours, verdict (built with --features papers)
   kvssd profiles                                the testbeds that come along
   kvssd put drive.kv city/oslo 59.91N           a pair into an image, which is made when there is none
   kvssd get drive.kv city/oslo
@@ -74,10 +74,13 @@ pub enum Action {
     /// Replay a trace of somebody's requests on new drives; one column for each design
     Replay(ReplayOptions),
     /// Run the experiments behind a paper's claims
+    #[cfg_attr(not(feature = "papers"), command(hide = true))]
     Reproduce(ReproduceOptions),
     /// Cut the power of tiny, nearly full drives again and again, and check that nothing is lost
+    #[cfg_attr(not(feature = "campaigns"), command(hide = true))]
     Crash(CrashOptions),
     /// Let the whole program live in a simulated world, killed and cut anywhere, and check that nothing is lost
+    #[cfg_attr(not(feature = "campaigns"), command(hide = true))]
     World(WorldOptions),
     /// List the designs
     Designs,

@@ -38,7 +38,7 @@ pub enum NamespaceAction {
 
 An image has up to 16 namespaces; number 1 is there from the beginning.
 The image's design says which indexes they can have (docs/FORMAT.md):
-  plus                                hash-compact, hash-fixed, lsm
+  plus, tessera                       hash-compact, hash-fixed, lsm, tessera
   pink, iter                          lsm, rhik, multilevel, dram-hash
   multilevel                          all but lsm
   original, rhik, kaml                any")]

@@ -45,7 +45,7 @@ fn designs_profiles_and_help_are_printed() {
         ("--help", ["bench", "designs", "profiles"]),
         ("bench --help", ["--design", "--store", "--scale"]),
         ("namespace --help", ["create", "delete", "cache"]),
-        ("namespace create --help", ["--name", "--quota", "Examples"]),
+        ("namespace create --help", ["--name", "tessera", "Examples"]),
         ("completions bash", ["matrix", "--value-bytes", "namespace"]),
         ("--version", ["kvssd", ".", "0"]),
     ] {
