@@ -33,7 +33,7 @@ pub enum DriveError {
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// No image has that size.
-    #[error("an image has {} MiB to {} TiB of flash, not {flash_bytes} bytes", IMAGE_BYTES_MIN >> 20, IMAGE_BYTES_MAX >> 40)]
+    #[error("an image has {} MiB to {} TiB of flash, not {flash_bytes} B", IMAGE_BYTES_MIN >> 20, IMAGE_BYTES_MAX >> 40)]
     Size {
         /// The size that was asked for.
         flash_bytes: u64,

@@ -68,7 +68,8 @@ pub fn list(options: &ListOptions) -> Outcome {
     let namespace = namespace(&store, image, within)?;
     let from = from.as_ref().map(|key| key.0.as_slice());
     write_to(Path::new("-"), |out| {
-        for key in namespace.keys(from).take(count.unwrap_or(usize::MAX)) {
+        let count = count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
+        for key in namespace.keys(from).take(count) {
             let key = key.map_err(Failure::of_store(image))?;
             let written = writeln!(out, "{}", line(&key));
             written.map_err(Failure::of_output(Path::new("-")))?;

@@ -1,6 +1,6 @@
 //! The command line of `kvssd bench`.
 
-use super::units::{count, duration, named, scale, size, small_size, window};
+use super::units::{count, duration, named, scale, size, small_count, small_size, some, window};
 use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
 use kvssd_embedded::Durability;
@@ -42,10 +42,10 @@ pub struct BenchOptions {
     pub operations: Option<u64>,
     /// Rounds of the run, one behind the other; the report has the figures of each, confidence intervals, and whether the last five are
     /// steady [default: 1; the most with --until steady: 25]. With --store, how often all is done; the table shows the median [default: 1]
-    #[arg(long, value_name = "N", conflicts_with_all = ["kvbench", "db_bench"], value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["kvbench", "db_bench"], value_parser = some)]
     pub rounds: Option<u32>,
     /// Host threads [default: 20; with --store 1, then 8]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = small_count)]
     pub threads: Option<u32>,
     /// Bytes of a value, at most, 0 to 2 MiB [default: 1000; with --store 100, then 4096]
     #[arg(long, value_name = "SIZE", value_parser = small_size)]
@@ -93,7 +93,7 @@ pub struct DriveOptions {
     pub db_bench: Vec<DbBenchmark>,
     /// Calls of Next behind each Seek of db_bench's ranges
     /// [default: 128]
-    #[arg(long, value_name = "N", requires = "db_bench")]
+    #[arg(long, value_name = "N", requires = "db_bench", value_parser = small_count)]
     pub scan_length: Option<u32>,
     /// Which records are asked for [default: the workload's own]
     #[arg(long, conflicts_with = "store", value_name = "NAME", value_parser = named(Distribution::ALL, Distribution::name))]
@@ -120,13 +120,13 @@ pub struct DriveOptions {
     #[arg(long, requires = "trace_out", default_value = "0ms..10ms", value_name = "FROM..UNTIL", value_parser = window)]
     pub trace_window: TraceWindow,
     /// Commands that each thread has under way
-    #[arg(long, conflicts_with = "store", default_value_t = 1, value_name = "N")]
+    #[arg(long, conflicts_with = "store", default_value_t = 1, value_name = "N", value_parser = small_count)]
     pub queue_depth: u32,
     /// Commands a second, arriving at random however long the drive takes [default: a closed loop]
     #[arg(long, conflicts_with = "store", value_name = "PER_SECOND", allow_negative_numbers = true)]
     pub rate: Option<f64>,
     /// Updates that a thread gathers and sends as one atomic batch; each counts as an operation
-    #[arg(long, conflicts_with = "store", default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, conflicts_with = "store", default_value_t = 1, value_name = "N", value_parser = some)]
     pub batch_pairs: u32,
     /// Bytes of a key, 1 to 255
     #[arg(long, conflicts_with = "store", default_value_t = 8, value_name = "N")]

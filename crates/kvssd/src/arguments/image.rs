@@ -157,8 +157,8 @@ pub struct ListOptions {
     #[arg(long, value_name = "KEY")]
     pub from: Option<Bytes>,
     /// The most keys to print [default: all]
-    #[arg(long, value_name = "N")]
-    pub count: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = super::units::count)]
+    pub count: Option<u64>,
     /// Which keys are meant
     #[command(flatten)]
     pub within: InNamespace,

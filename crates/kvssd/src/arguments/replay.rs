@@ -1,6 +1,6 @@
 //! The command line of `kvssd replay`.
 
-use super::units::{cache_bytes, count, named, scale};
+use super::units::{cache_bytes, count, named, scale, small_count};
 use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
 use kvssd_cache::{AdmissionRule, EvictionKind};
@@ -53,10 +53,10 @@ pub struct ReplayOptions {
     #[arg(long, default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
     pub scale: f64,
     /// Host threads of the closed pace
-    #[arg(long, default_value_t = kvssd_sim::bench::THREADS, value_name = "N")]
+    #[arg(long, default_value_t = kvssd_sim::bench::THREADS, value_name = "N", value_parser = small_count)]
     pub threads: u32,
     /// Commands that each thread has under way
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = small_count)]
     pub queue_depth: u32,
     /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]

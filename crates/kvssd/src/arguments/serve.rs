@@ -23,7 +23,7 @@ pub struct ServeOptions {
     /// The image
     pub image: PathBuf,
     /// Where hosts connect
-    #[arg(long, default_value = "127.0.0.1:4420", value_name = "ADDRESS:PORT")]
+    #[arg(long, default_value = "127.0.0.1:4420", value_name = "ADDRESS:PORT", value_parser = address)]
     pub listen: SocketAddr,
     /// The name of the subsystem
     #[arg(long, default_value = "nqn.2025-01.org.kvssd:drive", value_name = "NQN", value_parser = nqn)]
@@ -50,11 +50,16 @@ pub struct ServeOptions {
     #[arg(long)]
     pub data_digest: bool,
     /// Gives metrics to Prometheus, over HTTP
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub metrics: Option<SocketAddr>,
     /// What is logged, on the standard error: error, warn, info, debug or trace, or filters such as kvssd_nvme_target=debug
     #[arg(long, default_value = "warn", value_name = "FILTER")]
     pub log: String,
+}
+
+/// Where somebody listens. What a name means is for somebody else to say, and could change.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write it as 127.0.0.1:4420 or [::1]:4420, with an address and no name".to_owned())
 }
 
 /// An NVMe qualified name.

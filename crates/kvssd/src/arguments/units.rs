@@ -5,47 +5,71 @@ use kvssd_device::LARGE_VALUE_BYTES_MAX;
 use kvssd_sim::TraceWindow;
 use kvssd_types::Nanos;
 
-const BYTES: [(&str, u64); 8] = [
+const BYTES: [(&str, u64); 10] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
     ("GiB", 1 << 30),
     ("TiB", 1 << 40),
+    ("PiB", 1 << 50),
     ("kB", 1_000),
     ("MB", 1_000_000),
     ("GB", 1_000_000_000),
     ("TB", 1_000_000_000_000),
+    ("PB", 1_000_000_000_000_000),
 ];
 const COUNTS: [(&str, u64); 4] = [("k", 1_000), ("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 const TIMES: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
-/// A whole number of something, perhaps as 1e6, 2.5e5, 1_000_000 or in one of the units.
-fn whole(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+/// A whole number of something, perhaps as 1e6, 2.5e5, 1_000_000 or in one of the units; else what is wrong with it.
+fn whole(text: &str, units: &[(&str, u64)], examples: &str) -> Result<u64, String> {
+    let wrong = || format!("write it as {examples}");
     let unit = units.iter().find_map(|(name, factor)| Some((text.strip_suffix(name)?, *factor)));
     let (number, factor) = unit.unwrap_or((text, 1));
     let number = number.trim().replace('_', "");
     if let Ok(number) = number.parse::<u64>() {
-        return number.checked_mul(factor);
+        return number.checked_mul(factor).ok_or_else(too_large);
     }
     // Up to here a float has every whole number.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     let is_number = number.starts_with(|letter: char| letter.is_ascii_digit());
-    let number = number.parse::<f64>().ok().filter(|_| is_number)? * factor as f64;
-    (number.fract() == 0.0 && number <= EXACT_MAX).then_some(number as u64)
+    let number = number.parse::<f64>().ok().filter(|_| is_number).ok_or_else(wrong)? * factor as f64;
+    match number.fract() == 0.0 {
+        true if number <= EXACT_MAX => Ok(number as u64),
+        true => Err(too_large()),
+        false => Err(wrong()),
+    }
+}
+
+fn too_large() -> String {
+    "it is too large".to_owned()
 }
 
 /// A number of things such as 1e6, 250k, 2M or 100000.
 pub fn count(text: &str) -> Result<u64, String> {
-    whole(text, &COUNTS).ok_or_else(|| "write it as 1e6, 250k, 2M or 100000".to_owned())
+    whole(text, &COUNTS, "1e6, 250k, 2M or 100000")
+}
+
+/// The same of things that 32 bits count.
+pub fn small_count(text: &str) -> Result<u32, String> {
+    count(text)?.try_into().map_err(|_| too_large())
+}
+
+/// The same where none will not do.
+pub fn some(text: &str) -> Result<u32, String> {
+    match small_count(text)? {
+        0 => Err("it is 1 at the least".to_owned()),
+        count => Ok(count),
+    }
 }
 
 /// A number of bytes such as 4GiB, 500MB or 4096.
 pub fn size(text: &str) -> Result<u64, String> {
-    whole(text, &BYTES).ok_or_else(|| "write it as 4GiB, 500MB or 67108864".to_owned())
+    whole(text, &BYTES, "4GiB, 500MB or 67108864")
 }
 
 /// A number of bytes such as 4KiB or 1000, of less than 4 GiB.
 pub fn small_size(text: &str) -> Result<u32, String> {
-    size(text).ok().and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| "write it as 4KiB or 1000".to_owned())
+    whole(text, &BYTES, "4KiB or 1000")?.try_into().map_err(|_| too_large())
 }
 
 /// Bytes of a value in an image.
@@ -90,8 +114,11 @@ pub fn scale(text: &str) -> Result<f64, String> {
 /// A span of virtual time such as 10ms, 500us or 2s.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     let has_unit = TIMES.iter().any(|(unit, _)| text.ends_with(unit));
-    let time = whole(text, &TIMES).filter(|_| has_unit).map(Nanos);
-    time.ok_or_else(|| format!("write {text:?} as 10ms, 500us or 2s"))
+    let examples = "10ms, 500us or 2s";
+    if !has_unit {
+        return Err(format!("write {text:?} as {examples}"));
+    }
+    whole(text, &TIMES, examples).map(Nanos)
 }
 
 /// Virtual time such as 20ms..25ms.
@@ -117,6 +144,10 @@ mod tests {
         {
             assert!(count(wrong).is_err(), "{wrong}");
         }
+        for large in ["1e17", "1e300", "18446744073709551616", "18446744073709551615k"] {
+            assert_eq!(count(large), Err("it is too large".to_owned()), "{large}");
+        }
+        assert_eq!((small_count("1e9"), some("0").is_err(), some("5e9").is_err()), (Ok(1_000_000_000), true, true));
         assert_eq!((scale("1/64"), scale("0.5"), scale("1")), (Ok(1.0 / 64.0), Ok(0.5), Ok(1.0)));
         assert!(["0", "-1", "1/0", "0/0", "x"].iter().all(|text| scale(text).is_err()));
     }

@@ -181,6 +181,9 @@ fn what_cannot_be_asked_is_refused() {
     for (arguments, names) in [
         ("create new.kv --size 1MiB", ["64 MiB", "new.kv"]),
         ("create new.kv --size many", ["--size", "4GiB"]),
+        ("create new.kv --size 1PiB", ["new.kv", "TiB of flash, not"]),
+        ("serve drive.kv --listen localhost:0", ["--listen", "127.0.0.1:4420"]),
+        ("put nvme+tcp:127.0.0.1:4420 key value", ["two slashes", "nvme+tcp://127.0.0.1:4420"]),
         ("create new.kv --design minus", ["minus", "original, plus"]),
         ("put drive.kv key", ["<VALUE|--file <FILE>>", "required"]),
         ("put drive.kv hex:0 value", ["hex:0", "digits"]),
@@ -211,7 +214,7 @@ fn a_full_drive_is_status_3() {
     let loaded: usize = loaded.split_once(" pairs").unwrap().0.parse().expect("a number of pairs");
     let there = desk.prints("list drive.kv").lines().count();
     assert!(0 < loaded && loaded <= there && there <= loaded + 1024, "{loaded} of {there}");
-    let key = String::from_utf8(done(&desk, &["list", "drive.kv", "--count", "1"], b"")).unwrap();
+    let key = String::from_utf8(done(&desk, &["list", "drive.kv", "--count", "1e0"], b"")).unwrap();
     done(&desk, &["delete", "drive.kv", key.trim()], b"");
 }
 
