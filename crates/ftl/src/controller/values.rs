@@ -10,7 +10,7 @@
 //! An entry of such a page names one version of a pair for ever, wherever that is moved: a value that was seen for it once is its value. A block
 //! has those that were seen, and shows each to its key alone. Blocks are memory beside the drive's DRAM, which the medium gives up of that for
 //! its pages ([`Backing::give_up`]); when it has no more to give, a block leaves that nobody asked for since it was made, or since the last
-//! round.
+//! round. One that grows takes the room that it had, and stays as it was where there is none for more.
 
 use crate::layout::address::Grain;
 use kvssd_flash::{Backing, Blob};
@@ -29,6 +29,9 @@ const _: () = assert!(ENTRIES * (1 + KEY_BYTES_MAX + SMALL_BYTES_MAX) <= u16::MA
 
 /// Blocks that were asked for since the last round and stay, while one is looked for that leaves: then the next one does. An estimate.
 const STAYING_MAX: usize = 64;
+
+/// So often a medium is asked that has never given anything: those who look at its pages keep them. An estimate.
+const ASKS_MAX: u32 = 64;
 
 /// What a block takes beside its values, with its name twice: an estimate.
 const BLOCK_BYTES: u64 = 256;
@@ -124,14 +127,14 @@ pub(crate) struct Values {
     bytes: u64,
     /// What the medium has given.
     bytes_max: u64,
-    /// The medium gives nothing.
-    has_no_room: bool,
+    /// How often it gave nothing, before it has given anything.
+    asked_in_vain: u32,
 }
 
 impl Values {
     /// Whether anything can be kept, as far as is known.
     pub(crate) fn is_on(&self) -> bool {
-        !self.has_no_room
+        self.asked_in_vain < ASKS_MAX
     }
 
     /// A block, if it is kept.
@@ -147,12 +150,15 @@ impl Values {
     /// Keeps a block in place of the one with its name, if the medium gives memory for it.
     pub(crate) fn keep(&mut self, name: BlockName, block: Arc<Block>, backing: &dyn Backing) {
         let bytes = block.bytes();
-        if !self.make_room(bytes, backing) {
+        let before_bytes = self.blocks.get(&name).map_or(0, |kept| kept.block.bytes());
+        self.bytes -= before_bytes;
+        if !self.make_room(bytes, &name, backing) {
+            self.bytes += before_bytes;
             return;
         }
         self.bytes += bytes;
         match self.blocks.get_mut(&name) {
-            Some(kept) => self.bytes -= std::mem::replace(&mut kept.block, block).bytes(),
+            Some(kept) => kept.block = block,
             None => {
                 self.order.push_back(name);
                 self.blocks.insert(name, Kept { block, was_asked: AtomicBool::new(false) });
@@ -160,28 +166,33 @@ impl Values {
         }
     }
 
-    /// Room for so many bytes more: the medium's, or that of blocks which leave.
-    fn make_room(&mut self, bytes: u64, backing: &dyn Backing) -> bool {
+    /// Room for so many bytes more: the medium's, or that of blocks which leave for the one of that name.
+    fn make_room(&mut self, bytes: u64, name: &BlockName, backing: &dyn Backing) -> bool {
         while self.bytes + bytes > self.bytes_max {
             let given_bytes = backing.give_up();
             self.bytes_max += given_bytes;
-            if given_bytes == 0 && !self.let_one_go() {
-                self.has_no_room = self.bytes_max == 0;
+            self.asked_in_vain += u32::from(self.bytes_max == 0);
+            // For one that is too large for all of it, nobody leaves.
+            if given_bytes == 0 && (bytes > self.bytes_max || !self.let_one_go(name)) {
                 return false;
             }
         }
         true
     }
 
-    fn let_one_go(&mut self) -> bool {
+    /// Lets go of another block than the one of that name, if there is one.
+    fn let_one_go(&mut self, name: &BlockName) -> bool {
+        if self.blocks.len() == usize::from(self.blocks.contains_key(name)) {
+            return false;
+        }
         for passed in 0.. {
-            let Some(name) = self.order.pop_front() else { break };
-            let Some(kept) = self.blocks.get_mut(&name) else { continue };
-            if std::mem::take(kept.was_asked.get_mut()) && passed < STAYING_MAX {
-                self.order.push_back(name);
+            let Some(first) = self.order.pop_front() else { break };
+            let kept = self.blocks.get_mut(&first).expect("the order has the blocks that are kept, each once");
+            if first == *name || std::mem::take(kept.was_asked.get_mut()) && passed < STAYING_MAX {
+                self.order.push_back(first);
             } else {
                 self.bytes -= kept.block.bytes();
-                self.blocks.remove(&name);
+                self.blocks.remove(&first);
                 return true;
             }
         }
@@ -292,18 +303,55 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_block_may_leave_for_what_it_becomes_and_where_nothing_is_given_nothing_is_kept() {
-        let (mut values, giver) = (Values::default(), Giver(AtomicU64::new(1)));
-        let pairs = |count| (0..count).map(|entry| pair(entry, b"key", &[7; 400])).collect::<Vec<_>>();
-        for count in [10, 20, 30, 20] {
-            values.keep(name(1, 0, 0), Arc::new(Block::default().with(&pairs(count))), &giver);
-            let is_kept = values.find(&name(1, 0, 0)).is_some();
-            assert_eq!((is_kept, values.order.len(), values.bytes > 0), (count <= 20, is_kept.into(), is_kept));
+    /// The first entries of a block, of 400 bytes each.
+    fn block_of_pairs(count: usize) -> Arc<Block> {
+        let pairs: Vec<_> = (0..count).map(|entry| pair(entry, b"key", &[7; 400])).collect();
+        Arc::new(Block::default().with(&pairs))
+    }
+
+    /// Keeps a block of so many pairs under the name of each page in turn; gives how many pairs the pages have then, of 2.
+    fn keep_in_turn(values: &mut Values, giver: &Giver, kept: &[(u64, usize)]) -> [usize; 2] {
+        for &(page, count) in kept {
+            values.keep(name(page, 0, 0), block_of_pairs(count), giver);
         }
+        let bytes: u64 = values.blocks.values().map(|kept| kept.block.bytes()).sum();
+        assert_eq!((values.bytes, values.order.len()), (bytes, values.blocks.len()));
+        let pairs = |page| values.blocks.get(&name(page, 0, 0)).map_or(0, |kept| kept.block.seen.count_ones() as usize);
+        [pairs(0), pairs(1)]
+    }
+
+    #[test]
+    fn a_block_that_grows_takes_the_room_that_it_had() {
+        // 10 000 bytes are room for 23 pairs in two blocks, but not for 10 + 10 + 12.
+        let (mut values, giver) = (Values::default(), Giver(AtomicU64::new(1)));
+        assert_eq!(keep_in_turn(&mut values, &giver, &[(0, 10), (1, 10)]), [10, 10]);
+        assert_eq!(keep_in_turn(&mut values, &giver, &[(0, 12), (1, 11)]), [12, 11], "nobody leaves");
+        // The first that would leave is the one that grows: the other one does.
+        assert_eq!(keep_in_turn(&mut values, &giver, &[(0, 20)]), [20, 0]);
+        assert_eq!(keep_in_turn(&mut values, &giver, &[(0, 10), (0, 24)]), [24, 0], "one alone has all room");
+    }
+
+    #[test]
+    fn for_a_block_that_is_too_large_for_all_room_nobody_leaves() {
+        let (mut values, giver) = (Values::default(), Giver(AtomicU64::new(1)));
+        for (page, is_new) in [(2, true), (0, false)] {
+            assert_eq!(keep_in_turn(&mut values, &giver, &[(0, 10), (1, 10), (page, 30)]), [10, 10], "new: {is_new}");
+        }
+        assert!(values.is_on() && values.find(&name(2, 0, 0)).is_none());
+    }
+
+    #[test]
+    fn a_medium_that_gives_nothing_is_asked_again_and_not_for_ever() {
+        let (mut values, mut none, giver) = (Values::default(), Values::default(), Giver(AtomicU64::new(0)));
+        for _ in 1..ASKS_MAX {
+            assert_eq!(keep_in_turn(&mut values, &giver, &[(0, 1)]), [0, 0]);
+            assert_eq!(keep_in_turn(&mut none, &giver, &[(0, 1)]), [0, 0]);
+        }
+        assert!(values.is_on() && none.is_on());
+        keep_in_turn(&mut none, &giver, &[(0, 1)]);
+        assert!(!none.is_on());
+        giver.0.store(1, Ordering::Relaxed);
+        assert_eq!(keep_in_turn(&mut values, &giver, &[(0, 10), (1, 10), (2, 30)]), [10, 10]);
         assert!(values.is_on());
-        let mut none = Values::default();
-        keep(&mut none, name(1, 0, 0), &pairs(1), &giver);
-        assert!(none.blocks.is_empty() && none.order.is_empty() && !none.is_on());
     }
 }
