@@ -32,6 +32,7 @@ const NO_GLANCES: u64 = 4;
 pub(super) struct Glances {
     looks: AtomicU64,
     pages: AtomicU64,
+    kept: AtomicU64,
 }
 
 impl Glances {
@@ -42,6 +43,12 @@ impl Glances {
 
     fn see(&self, pages: usize) {
         self.pages.fetch_add(pages as u64, Ordering::Relaxed);
+    }
+
+    fn show_kept(&self, values: usize) {
+        if values > 0 {
+            self.kept.fetch_add(values as u64, Ordering::Relaxed);
+        }
     }
 }
 
@@ -88,8 +95,9 @@ impl Engine {
             Command::Next { iterator, pairs_max } => (iterator, None, pairs_max),
             _ => return None,
         };
-        let (reply, pages) = iterators.glance(&self.media, ranges, asked)?;
-        self.glances.see(pages);
+        let (reply, sources) = iterators.glance(&self.media, ranges, asked)?;
+        self.glances.see(sources.pages);
+        self.glances.show_kept(sources.kept);
         Some(reply)
     }
 
@@ -109,6 +117,12 @@ impl Engine {
     #[must_use]
     pub fn pages_glanced(&self) -> u64 {
         self.glances.pages.load(Ordering::Relaxed)
+    }
+
+    /// Values that a glance along an iterator has shown from memory, since they had been seen before.
+    #[must_use]
+    pub fn kept_values_shown(&self) -> u64 {
+        self.glances.kept.load(Ordering::Relaxed)
     }
 }
 

@@ -25,6 +25,14 @@ struct Chosen {
     entry: Option<EntryPlace>,
 }
 
+/// Where values come from that a glance sees.
+pub(crate) struct Sources {
+    /// Pages that were looked at.
+    pub(crate) pages: usize,
+    /// Values that were kept from before.
+    pub(crate) kept: usize,
+}
+
 /// Where an iterator stands that reads nothing ahead.
 #[derive(Clone, Debug, Default)]
 struct Spot {
@@ -97,14 +105,14 @@ impl Iterators {
         Some(Reply::IteratorDestroyed)
     }
 
-    /// The pairs of a seek, where `sought` says to which key, or of a next, and how many pages were looked at; none where not all is to be
+    /// The pairs of a seek, where `sought` says to which key, or of a next, and where their values come from; none where not all is to be
     /// seen. Then the command gives them.
     pub(crate) fn glance(
         &self,
         media: &Media,
         ranges: &dyn RangeIndex,
         (id, sought, pairs_max): (IteratorId, Option<Option<Key<'_>>>, u32),
-    ) -> Option<(Reply, usize)> {
+    ) -> Option<(Reply, Sources)> {
         let live = self.live.look().get(&id).filter(|_| self.plan == IteratorPlan::NONE).map(Arc::clone)?;
         let mut spot = live.spot.0.try_lock().ok()?;
         let sought = sought.map(|key| live.range.begin(key.map(|key| key.bytes())));
@@ -114,7 +122,7 @@ impl Iterators {
             None => return None,
         };
         let chosen = live.glance_along(media, ranges, id, (from.as_deref(), given.as_deref(), pairs_max))?;
-        let (values, pages) = live.see(media, &chosen)?;
+        let (values, sources) = live.see(media, &chosen)?;
         if let Some(from) = sought {
             *spot = Spot { has_sought: true, from, given: None, is_ahead: true };
         }
@@ -122,7 +130,7 @@ impl Iterators {
             (spot.given, spot.is_ahead) = (Some(last.key.clone()), true);
         }
         let pairs = chosen.into_iter().map(|chosen| chosen.key).zip(values);
-        Some((Reply::Pairs(pairs.collect()), pages))
+        Some((Reply::Pairs(pairs.collect()), sources))
     }
 }
 
@@ -173,10 +181,10 @@ impl Live {
         Some(chosen)
     }
 
-    /// The values of pairs, none where keys alone are asked for, if all are to be seen, and how many pages were looked at.
-    fn see(&self, media: &Media, chosen: &[Chosen]) -> Option<(Vec<Option<Value>>, usize)> {
+    /// The values of pairs, none where keys alone are asked for, if all are to be seen, and where they come from.
+    fn see(&self, media: &Media, chosen: &[Chosen]) -> Option<(Vec<Option<Value>>, Sources)> {
         if self.keys_only {
-            return Some((vec![None; chosen.len()], 0));
+            return Some((vec![None; chosen.len()], Sources { pages: 0, kept: 0 }));
         }
         let mut values = media.kept_values(chosen.iter().map(|Chosen { key, pair, entry }| (*entry, &**key, *pair)));
         let missing: Vec<usize> = (0..chosen.len()).filter(|&number| values[number].is_none()).collect();
@@ -203,6 +211,6 @@ impl Live {
         let of_entry = |&number: &usize| Some((chosen[number].entry?, &*chosen[number].key, values[number].as_ref()?));
         media.keep_values(missing.iter().filter_map(of_entry));
         are_all_seen?;
-        Some((values, pages))
+        Some((values, Sources { pages, kept: chosen.len() - missing.len() }))
     }
 }
