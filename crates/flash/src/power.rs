@@ -13,7 +13,7 @@
 //! and erased. A die does one thing after the other: behind a unit that did not become whole nothing in its block began.
 
 use crate::codec::PageIdentity;
-use crate::spare::Spare;
+use crate::spare::{HEADS_BYTES, Spare};
 use crate::{
     Backing, BlockAddress, BlockState, ByteBacking, Geometry, MediaError, PageAddress, PageBytes, PageView, RawMedium,
     Span, UnitAddress, UnitImage,
@@ -39,8 +39,6 @@ named_enum! {
 
 /// Memory that it gives up: little, so that a firmware that takes it has to let go of something soon.
 const SPARE_BYTES: u64 = 65_536;
-/// Memory for what a firmware knows of records.
-const HEADS_BYTES: u64 = 65_536;
 
 /// A medium of bytes whose power goes at a moment that is given. Who shares the medium finds on it what is left.
 pub struct PowerCut<M: RawMedium = ByteBacking> {

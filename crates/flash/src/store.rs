@@ -2,7 +2,7 @@
 
 use crate::Blob;
 use crate::codec::{self, PageIdentity};
-use crate::spare::Spare;
+use crate::spare::{HEADS_BYTES, Spare};
 use crate::{
     Backing, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span, UnitAddress, UnitImage,
 };
@@ -14,19 +14,21 @@ pub struct RopeBacking {
     geometry: Geometry,
     units: Vec<Option<UnitImage>>,
     spare: Spare,
+    heads_bytes: u64,
 }
 
 impl RopeBacking {
     /// An erased drive.
     #[must_use]
     pub fn new(geometry: Geometry) -> Self {
-        RopeBacking { geometry, units: (0..geometry.units()).map(|_| None).collect(), spare: Spare::default() }
+        let units = (0..geometry.units()).map(|_| None).collect();
+        RopeBacking { geometry, units, spare: Spare::default(), heads_bytes: 0 }
     }
 
-    /// With so many bytes that it gives up.
+    /// With so many bytes that it gives up, and memory for what a firmware knows of records.
     #[must_use]
     pub fn giving(self, bytes: u64) -> Self {
-        RopeBacking { spare: Spare::new(bytes), ..self }
+        RopeBacking { spare: Spare::new(bytes), heads_bytes: HEADS_BYTES, ..self }
     }
 }
 
@@ -83,6 +85,10 @@ impl Backing for RopeBacking {
         let rows = 0..self.geometry.units_per_block();
         let programmed = rows.filter(|&row| self.units[self.geometry.unit_at(block, row).0 as usize].is_some());
         BlockState { units_programmed: programmed.count() as u32, erases: 0 }
+    }
+
+    fn heads_bytes(&self) -> u64 {
+        self.heads_bytes
     }
 
     fn give_up(&self) -> u64 {
