@@ -258,6 +258,16 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
+    /// What clap asserts is compiled in: the profile of the tests says so.
+    #[test]
+    #[should_panic(expected = "in use by both")]
+    fn a_command_line_with_a_flag_twice_is_not_sound() {
+        Arguments::command()
+            .arg(clap::Arg::new("one").short('1'))
+            .arg(clap::Arg::new("other").short('1'))
+            .debug_assert();
+    }
+
     #[test]
     fn commands_in_the_documents_are_understood() {
         let documents = concat!(
