@@ -186,9 +186,10 @@ pub(super) fn pairs_that_were_seen_before_are_those_of_the_moment(trial: &Trial)
         }
     }
     assert!(drive.engine.gc_counters().superblocks > 100);
-    // A medium of bytes has nothing to give, and keeps all its pages to itself.
+    // A medium of bytes has nothing to give; a tree that gathers more than others has so few pairs in DRAM, and nothing on flash names them.
+    let can_show = trial.medium() == Medium::Ropes && !trial.design().merges_by_ranges;
     let shown = drive.engine.kept_values_shown();
-    assert_eq!(shown > 50_000, trial.medium() == Medium::Ropes, "{shown} values were shown from memory");
+    assert_eq!(shown > 10_000, can_show, "{shown} values were shown from memory");
 }
 
 pub(super) fn a_snapshot_has_the_iterators_of_the_drive(trial: &Trial) {
