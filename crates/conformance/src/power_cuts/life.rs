@@ -6,7 +6,7 @@ use super::spaces::Spaces;
 use super::{CrashReport, check, words_of};
 use crate::CampaignError;
 use kvssd_flash::{FaultCounts, FaultRates, FaultyMedium, PowerCut, PowerLoss, Profile};
-use kvssd_ftl::{Design, DesignError, Engine};
+use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan};
 use kvssd_types::{
     BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Random, Reply, StoreCondition, Value,
 };
@@ -208,6 +208,7 @@ impl<'a> Drive<'a> {
         report.superblocks_collected += gc.superblocks;
         report.victims_beside += gc.victims_beside;
         report.pairs_moved += gc.pairs_moved;
+        report.kept_values_shown += engine.kept_values_shown();
         worked
     }
 
@@ -260,10 +261,14 @@ impl<'a> Drive<'a> {
         is_cut: &AtomicBool,
         report: &mut CrashReport,
     ) -> Result<(), End> {
-        let mut open_iterators = OpenIterators::default();
+        // Along those that read ahead nobody glances.
+        if self.random.below(2) == 0 {
+            engine.set_iterator_plan(IteratorPlan::NONE);
+        }
+        let mut open_iterators = OpenIterators::new(self.pairs.keys());
         while *clock < cut_at && !is_cut.load(Ordering::Relaxed) {
             if self.random.below(VISITS) == 0 {
-                open_iterators.act(engine, clock, &mut self.random)?;
+                open_iterators.act(engine, clock, &mut self.random, report)?;
                 continue;
             }
             let action = self.random.below(40);

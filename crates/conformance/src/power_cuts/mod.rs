@@ -102,6 +102,10 @@ pub struct CrashReport {
     pub pages_rebuilt: u64,
     /// Blocks that were retired: a program or an erase failed, or a page was lost.
     pub blocks_retired: u64,
+    /// Pairs that glances along iterators have given.
+    pub pairs_glanced: u64,
+    /// Those of them whose values were kept from a glance before.
+    pub kept_values_shown: u64,
     /// The most reads of a block between two erases.
     pub block_reads_max: u64,
     /// Pairs or states that were lost: must be none.
