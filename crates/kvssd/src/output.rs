@@ -77,7 +77,8 @@ pub fn refuse_one_place(outputs: &[(&str, Option<&Path>)]) -> Outcome {
 fn is_one_place(path: &Path, other: &Path) -> bool {
     // What is no file, such as /dev/null, takes all that comes.
     let is_file = fs::metadata(path).ok().is_none_or(|found| found.is_file());
-    is_stdout(path) == is_stdout(other) && (is_stdout(path) || (is_file && place_of(path) == place_of(other)))
+    let is_same = || place_of(path).is_some_and(|place| Some(place) == place_of(other));
+    is_stdout(path) == is_stdout(other) && (is_stdout(path) || (is_file && is_same()))
 }
 
 /// Where a file is or will be, whichever way it is named.

@@ -89,7 +89,7 @@ fn what_cannot_be_measured_is_refused_and_nothing_is_made() {
         ("--value-bytes 1048577", ["--value-bytes 1048577", "12 to 1048576"]),
         ("--threads 0", ["--threads 0", "1 to 256"]),
         ("--threads 257", ["--threads 257", "1 to 256"]),
-        ("--rounds 0", ["--rounds", "0 is not in 1"]),
+        ("--rounds 0", ["--rounds", "1 at the least"]),
         ("--records 0", ["--records 0", "records"]),
         ("--records 7", ["--records 7", "8 threads"]),
         ("--records 18446744073709551615", ["--records", "1000000000"]),
