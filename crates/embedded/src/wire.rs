@@ -105,8 +105,11 @@ pub fn measure_wire(plan: &WirePlan, observer: &mut dyn Observer) -> Result<Wire
     });
     // What was filled in goes, whatever came of it.
     let removed = target.remove(&store).map_err(|error| target.failed_with_pairs(&error));
-    // That pairs are left is worth more than why the measurement ended.
-    removed.and(measured)?;
+    match measured {
+        Err(wrong @ EmbeddedError::WrongValue { .. }) => return Err(wrong),
+        // That pairs are left is worth more than why the measurement ended.
+        measured => removed.and(measured)?,
+    }
     store.close().map_err(failed)?;
     Ok(WireReport { measurements })
 }

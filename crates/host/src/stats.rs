@@ -17,7 +17,7 @@ pub struct Stats {
     pub batch_bytes_max: u64,
     /// The most changes of a batch; 0 on the wire, which has none.
     pub batch_changes_max: usize,
-    /// On the wire: the drive says that it has failed, and serves nothing. Whoever serves it says why.
+    /// On the wire: the drive says that it has failed, or that it only reads. Whoever serves it says why.
     pub has_failed: bool,
     /// Why changes of an image that need only outlive the process are each written by a call of the system, where they are: elsewhere they are
     /// copied to a part of the file that is mapped.

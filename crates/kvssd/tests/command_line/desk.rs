@@ -47,7 +47,12 @@ impl Desk {
 
     /// The names of the files in the folder.
     pub fn files(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.folder.path()).expect("the folder can be read");
+        self.files_in(".")
+    }
+
+    /// The names of the files in a folder within it.
+    pub fn files_in(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(folder)).expect("the folder can be read");
         let mut names: Vec<_> =
             entries.map(|entry| entry.expect("an entry can be read").file_name().into_string().unwrap()).collect();
         names.sort();

@@ -10,11 +10,6 @@ fn page(desk: &Desk, file: &str) -> String {
     page
 }
 
-fn files_in(desk: &Desk, folder: &str) -> Vec<String> {
-    let entries = std::fs::read_dir(desk.path(folder)).unwrap();
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-}
-
 #[test]
 fn a_bench_writes_the_page_that_its_report_gives() {
     let desk = Desk::new();
@@ -56,7 +51,7 @@ fn damaged_files_of_a_sweep_are_named_and_made_again() {
     let sweep = "sweep experiment.toml --out results --quiet";
     desk.prints(sweep);
     let index = desk.read("results/index.json");
-    let (whole, mut runs) = (desk.prints("report results -o -"), files_in(&desk, "results/runs"));
+    let (whole, mut runs) = (desk.prints("report results -o -"), desk.files_in("results/runs"));
     let kept = runs.pop().expect("there are three");
     let [cut, folder] = [0, 1].map(|number| format!("results/runs/{}", runs[number]));
     desk.put(&cut, "{ \"program\": ");
