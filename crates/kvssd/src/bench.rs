@@ -49,7 +49,8 @@ pub fn run(options: &BenchOptions) -> Outcome {
     };
     let trace_file = JsonFile::open(Some(path))?;
     let mut progress = Progress::new();
-    let (run, trace) = experiment.run_recorded(options.drive.trace_window, &mut progress)?;
+    let filled = experiment.fill(&mut progress)?;
+    let (run, trace) = experiment.run_recorded_on(filled, options.drive.trace_window, &mut progress)?;
     drop(progress);
     trace_file.write_bytes(&packed(&trace, path).map_err(Failure::of_output(path))?)?;
     show(&experiments, &[vec![run]], &files, files.take_stdout() || trace_file.takes_stdout())

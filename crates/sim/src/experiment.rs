@@ -18,7 +18,6 @@ pub use filled::{Filled, Filling};
 pub use names::Named;
 pub use work::{DbBenchWork, KvBenchWork, Work, YcsbWork};
 
-use crate::chrome_trace::{RunTrace, TraceWindow};
 use crate::error::SimError;
 use crate::report::RunReport;
 use kvssd_flash::Profile;
@@ -74,24 +73,6 @@ impl Experiment {
         let begun = self.work.fill(&self.bed()?, observer)?;
         let runs = self.work.run_on(begun, None, observer)?;
         Ok(runs.into_iter().map(|run| run.report).collect())
-    }
-
-    /// As [`Experiment::run`], of YCSB, with a record of everything in a window of virtual time.
-    ///
-    /// # Errors
-    /// As [`Experiment::run`], and when it is none of YCSB.
-    pub fn run_recorded(
-        &self,
-        window: TraceWindow,
-        observer: &mut dyn Observer,
-    ) -> Result<(RunReport, RunTrace), SimError> {
-        if !matches!(self.work, Work::Ycsb(_)) {
-            return Err(SimError::Setup("--trace-out shows a run of YCSB".to_owned()));
-        }
-        self.check()?;
-        let begun = self.work.fill(&self.bed()?, observer)?;
-        let run = self.work.run_on(begun, Some(window), observer)?.remove(0);
-        Ok((run.report, run.trace.expect("it was recorded")))
     }
 
     fn bed(&self) -> Result<Bed, SimError> {

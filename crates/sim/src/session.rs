@@ -112,6 +112,11 @@ impl Session {
         &self.setup
     }
 
+    /// The next phases have so many host threads, whose commands come so.
+    pub fn set_hosts(&mut self, threads: u32, pace: Pace) {
+        (self.setup.threads, self.setup.pace) = (threads, pace);
+    }
+
     /// Inserts the records, in the order of their hashed keys' numbers.
     ///
     /// # Errors

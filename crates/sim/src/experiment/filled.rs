@@ -8,7 +8,8 @@
 //!                                        +- run_on
 //! ```
 
-use super::Experiment;
+use super::{Experiment, Work};
+use crate::chrome_trace::{RunTrace, TraceWindow};
 use crate::dbbench::DbBenchSession;
 use crate::error::SimError;
 use crate::report::{Run, RunReport};
@@ -54,12 +55,37 @@ impl Experiment {
     /// # Errors
     /// As [`Experiment::run`], and when the drive was filled otherwise.
     pub fn run_on(&self, filled: Filled, observer: &mut dyn Observer) -> Result<Vec<RunReport>, SimError> {
+        Ok(self.runs_on(filled, None, observer)?.into_iter().map(|run| run.report).collect())
+    }
+
+    /// As [`Experiment::run_on`], of YCSB, with a record of everything in a window of virtual time.
+    ///
+    /// # Errors
+    /// As [`Experiment::run_on`], and when it is none of YCSB.
+    pub fn run_recorded_on(
+        &self,
+        filled: Filled,
+        window: TraceWindow,
+        observer: &mut dyn Observer,
+    ) -> Result<(RunReport, RunTrace), SimError> {
+        if !matches!(self.work, Work::Ycsb(_)) {
+            return Err(SimError::Setup("--trace-out shows a run of YCSB".to_owned()));
+        }
+        let run = self.runs_on(filled, Some(window), observer)?.remove(0);
+        Ok((run.report, run.trace.expect("it was recorded")))
+    }
+
+    fn runs_on(
+        &self,
+        filled: Filled,
+        window: Option<TraceWindow>,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Run>, SimError> {
         if filled.filling != self.filling() {
             return Err(SimError::Setup("the drive was filled for other experiments".to_owned()));
         }
         self.check()?;
-        let runs = self.work.run_on(filled.begun, None, observer)?;
-        Ok(runs.into_iter().map(|run| run.report).collect())
+        self.work.run_on(filled.begun, window, observer)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The course of a run: its series and rounds have all of it, once, and change nothing.
 
+use crate::once::run;
 use kvssd_measure::Quiet;
 use kvssd_sim::workload::YcsbCore;
 use kvssd_sim::{Bench, Interval, Rounds, RunReport};
@@ -23,10 +24,6 @@ fn bench(workload: YcsbCore) -> Bench {
 
 fn dram() -> (String, String) {
     ("memory.dram_bytes".to_owned(), "8589934592".to_owned())
-}
-
-fn run(bench: &Bench) -> RunReport {
-    bench.run(&mut Quiet).unwrap_or_else(|error| panic!("{:?}: {error}", bench.designs)).remove(0)
 }
 
 /// A report without what is of the machine that ran it, or asked for beside it.

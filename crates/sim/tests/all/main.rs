@@ -4,4 +4,5 @@ mod batches;
 mod course;
 mod emulator;
 mod model;
+mod once;
 mod record;

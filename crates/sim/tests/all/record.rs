@@ -1,5 +1,6 @@
 //! The trace of a run: lanes that are taken for just as long as the report says, and commands whose parts are all of them.
 
+use crate::once;
 use kvssd_measure::Quiet;
 use kvssd_sim::workload::YcsbCore;
 use kvssd_sim::{Bench, RunReport, TraceWindow};
@@ -36,8 +37,8 @@ fn bench(design: &str, workload: YcsbCore) -> Bench {
 }
 
 fn recorded(bench: &Bench, window: TraceWindow) -> (RunReport, String) {
-    let [experiment] = &bench.experiments().unwrap()[..] else { panic!("one design") };
-    let (report, trace) = experiment.run_recorded(window, &mut Quiet).unwrap();
+    let (experiment, filled) = once::filled(bench);
+    let (report, trace) = experiment.run_recorded_on(filled, window, &mut Quiet).unwrap();
     let mut bytes = Vec::new();
     trace.write(&mut bytes).unwrap();
     (report, String::from_utf8(bytes).unwrap())
