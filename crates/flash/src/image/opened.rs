@@ -133,15 +133,16 @@ impl OpenedPages {
     ) -> bool {
         let page = identity.page;
         let set = &self.sets[self.number_of(page)];
+        let mut slot = Slot::default();
         if let Some(mut set) = soon(set) {
             set.look_at(page);
             if let Some(slot) = set.whole(page) {
                 see(self.form.view(slot));
                 return true;
             }
+            slot = set.take_for(page);
         }
         // Nobody waits for what is read here.
-        let mut slot = Slot::default();
         if !read(self.form.place(&mut slot)) || self.form.open(&mut slot, identity).is_err() {
             return false;
         }
@@ -159,13 +160,15 @@ impl OpenedPages {
         if set(first.page).is_none_or(|set| set.whole(first.page).is_some()) {
             return;
         }
-        let mut slots: Vec<Slot> = (0..pages).map(|_| Slot::default()).collect();
+        let all = (first.page.0..).map(PageAddress);
+        let take = |page| set(page).map(|mut set| set.take_for(page)).unwrap_or_default();
+        let mut slots: Vec<Slot> = all.clone().take(pages as usize).map(take).collect();
         let mut places: Vec<IoSliceMut<'_>> =
             slots.iter_mut().map(|slot| IoSliceMut::new(self.form.place(slot))).collect();
         if !read(&mut places) {
             return;
         }
-        for (page, mut slot) in (first.page.0..).map(PageAddress).zip(slots) {
+        for (page, mut slot) in all.zip(slots) {
             let is_whole = self.form.open(&mut slot, PageIdentity { page, ..first }).is_ok();
             if is_whole && let Some(mut set) = set(page) {
                 *set.place_for(page) = slot;
@@ -303,6 +306,13 @@ impl Set {
         let way = self.way_of(page).unwrap_or_else(|| self.choose());
         self.pages[way] = Some(page);
         &mut self.slots[way]
+    }
+
+    /// Takes that slot out, while a page is read to it: its memory is used again, and nobody waits for the read.
+    fn take_for(&mut self, page: PageAddress) -> Slot {
+        let way = self.way_of(page).unwrap_or_else(|| self.choose());
+        self.pages[way] = None;
+        std::mem::take(&mut self.slots[way])
     }
 
     /// Gives up the slot that would be the next to be used again.
