@@ -1,7 +1,14 @@
 //! The measurement of a cell: stores side by side, one workload on each in turn, so that what the machine does beside hits all
 //! alike.
+//!
+//! ```text
+//!   turn of a store:  its files are read in -> workload, measured -> it and the system have nothing left to do
+//! ```
+//!
+//! A store waits for its turn for as long as all others take. A system that lets go of what nobody asked for meanwhile would have it read its files
+//! from the disk again.
 
-use crate::folder::write_out;
+use crate::folder::{read_in, write_out};
 use crate::plan::Cell;
 use crate::records::{KEY_BYTES, Records, Versions};
 use crate::stores::STORES;
@@ -9,10 +16,10 @@ use crate::threads::{Worked, processor_ns, work_together};
 use crate::workload::{Hand, Subject};
 use crate::{EmbeddedError, Measurement, Opening, StoreError, Workload};
 use kvssd_measure::{Latencies, Observer};
-use std::fs;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 /// Records that are looked at after the deletes.
 const VERIFIED_RECORDS: u64 = 2000;
@@ -62,6 +69,7 @@ fn measure_one(
 ) -> Result<Measurement, EmbeddedError> {
     let Cell { durability, value_bytes, threads, records, round, cache_bytes, .. } = *subject.cell;
     let operations = subject.operations(workload);
+    read_in(folder).map_err(|error| of_files(subject, "read", &error))?;
     observer.begin(&format!("{} {}", subject.name, workload.name()), operations);
     let before_ns = processor_ns();
     let Worked { latencies, wall } = work_together(threads, observer, |thread, watch| {
@@ -107,7 +115,9 @@ fn settle(subject: &Subject<'_>, folder: &Path) -> Result<u64, EmbeddedError> {
             idle_since = Instant::now();
         }
     }
-    let failed =
-        |error| EmbeddedError::Store { store: subject.name, why: format!("its files cannot be synced: {error}") };
-    write_out(folder).map_err(failed)
+    write_out(folder).map_err(|error| of_files(subject, "synced", &error))
+}
+
+fn of_files(subject: &Subject<'_>, what: &str, error: &io::Error) -> EmbeddedError {
+    EmbeddedError::Store { store: subject.name, why: format!("its files cannot be {what}: {error}") }
 }

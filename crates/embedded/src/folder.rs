@@ -1,13 +1,16 @@
 //! A folder that is made for a run and does not outlive it.
 
 use crate::EmbeddedError;
+use rustix::fs::{SeekFrom, seek};
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What the system counts room on disk in.
 const DISK_BLOCK_BYTES: u64 = 512;
+/// Of a file so much is read at a time.
+const READ_BYTES: usize = 1 << 20;
 
 /// A folder, removed with all that is in it when this is dropped.
 pub(crate) struct Folder {
@@ -59,18 +62,49 @@ impl Drop for Folder {
 /// Has the system write out what it keeps of the files below `path`, and gives the room that they take on disk, in bytes.
 pub(crate) fn write_out(path: &Path) -> io::Result<u64> {
     let mut bytes = 0;
+    each_file(path, &mut |file| {
+        file.sync_data()?;
+        bytes += file.metadata()?.blocks() * DISK_BLOCK_BYTES;
+        Ok(())
+    })?;
+    Ok(bytes)
+}
+
+/// Has the system keep all of the files below `path`, as far as it has room: it may have let go of what nobody asked for a while ago.
+pub(crate) fn read_in(path: &Path) -> io::Result<()> {
+    let mut bytes = vec![0; READ_BYTES];
+    each_file(path, &mut |mut file| {
+        let mut end = 0;
+        // Files are larger than what is in them.
+        while let Ok(begin) = seek(&file, SeekFrom::Data(end)) {
+            let Ok(hole) = seek(&file, SeekFrom::Hole(begin)) else { break };
+            end = hole;
+            file.seek(io::SeekFrom::Start(begin))?;
+            let mut left = end - begin;
+            while left > 0 {
+                let most = READ_BYTES.min(left as usize);
+                match file.read(&mut bytes[..most])? {
+                    0 => return Ok(()),
+                    read => left -= read as u64,
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn each_file(path: &Path, see: &mut dyn FnMut(File) -> io::Result<()>) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?.path();
         // Stores remove files of theirs at any time.
         let Some(metadata) = there(fs::symlink_metadata(&entry))? else { continue };
         if metadata.is_dir() {
-            bytes += there(write_out(&entry))?.unwrap_or(0);
+            there(each_file(&entry, see))?;
         } else if let Some(file) = there(File::open(&entry))? {
-            file.sync_data()?;
-            bytes += file.metadata()?.blocks() * DISK_BLOCK_BYTES;
+            see(file)?;
         }
     }
-    Ok(bytes)
+    Ok(())
 }
 
 fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
@@ -94,6 +128,8 @@ mod tests {
         let within = folder.create_within("cell").unwrap();
         fs::write(within.path().join("file"), [1; 5000]).unwrap();
         assert!(write_out(&path).unwrap() >= 5000);
+        File::create(within.path().join("sparse")).unwrap().set_len(1 << 40).unwrap();
+        read_in(&path).expect("holes are passed over");
         within.keep();
         drop(folder);
         assert!(!path.exists());

@@ -16,8 +16,9 @@ pub(crate) const KEY_BYTES: usize = 16;
 /// Bytes of a value before those from the pool.
 pub(crate) const HEAD_BYTES: usize = 12;
 
-/// Bytes of the pool beside a value: many times what a compressor would look back.
-const POOL_BYTES: usize = 4 << 20;
+/// Bytes of the pool beside a value: several times what a compressor of blocks would look back, and few enough that the cache of a core has
+/// them: what it takes to make and to check values is nobody's work.
+const POOL_BYTES: usize = 256 << 10;
 
 /// The records of a run.
 pub(crate) struct Records {
