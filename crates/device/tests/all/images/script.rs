@@ -102,7 +102,9 @@ pub fn model(steps: &[Step]) -> Model {
 
 /// The bytes of a value. They repeat themselves, so that an image of them takes little room in the repository.
 pub fn bytes((seed, length): (u64, u32)) -> Vec<u8> {
-    seed.to_le_bytes().into_iter().cycle().take(length as usize).collect()
+    let mut bytes = seed.to_le_bytes().repeat((length as usize).div_ceil(8));
+    bytes.truncate(length as usize);
+    bytes
 }
 
 /// The namespace of that name.

@@ -1,6 +1,6 @@
 //! A drive that was used, what it was at several moments, and which of its pages it needs.
 
-use super::script::{self, Step, bytes, expected, get, take};
+use super::script::{self, Change, Step, bytes, expected, get, take};
 use super::traced::Traced;
 use kvssd_device::{Drive, DriveError, image_design};
 use kvssd_flash::{Backing, BlockAddress, Files, Geometry, ImageBacking, OpenOptions, PageAddress};
@@ -62,7 +62,8 @@ pub struct Used {
     pub name: &'static str,
     _folder: TempDir,
     path: PathBuf,
-    steps: Vec<Step>,
+    /// Its keys, and what must be there.
+    expected: Vec<Change>,
     /// What it was at each of the moments.
     pub before: Vec<Vec<u8>>,
     pub now: Vec<u8>,
@@ -140,9 +141,20 @@ impl Used {
         let pages = (0..geometry.pages() as u32).map(PageAddress).filter(is_programmed).collect();
         let pages_offset = image.offset_of(PageAddress(0));
         let page_bytes = image.offset_of(PageAddress(1)) - pages_offset;
-        let needed = Vec::new();
-        let mut used =
-            Used { name, _folder: folder, path, steps, before, now, geometry, pages, needed, page_bytes, pages_offset };
+        let (needed, expected) = (Vec::new(), expected(&steps));
+        let mut used = Used {
+            name,
+            _folder: folder,
+            path,
+            expected,
+            before,
+            now,
+            geometry,
+            pages,
+            needed,
+            page_bytes,
+            pages_offset,
+        };
         used.needed = used.find_needed();
         used
     }
@@ -238,8 +250,8 @@ impl Used {
     }
 
     fn verify(&self, drive: &mut Drive, told: &mut Told) {
-        for (key, value) in expected(&self.steps) {
-            match get(drive, &key) {
+        for (key, value) in &self.expected {
+            match get(drive, key) {
                 Ok(found) => {
                     assert!(
                         found == value.map(bytes),
