@@ -36,8 +36,9 @@ use kvssd_flash::{Files, ImageBacking, OpenOptions, Profile, SystemFiles};
 use kvssd_ftl::{
     BatchSequence, Design, DesignError, Engine, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
 };
-use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId};
+use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, OwnedKey, Reply, RequestId};
 use shares::PreparedChange;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -307,6 +308,17 @@ impl Drive {
             None => all,
         };
         self.caches.without_stamps(all)
+    }
+
+    /// As [`Engine::salvage_keys`].
+    ///
+    /// # Errors
+    /// As [`Engine::salvage_keys`].
+    pub fn salvage_keys(&mut self, namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, KvError> {
+        match &self.large {
+            Some(large) if large.is_shadow(namespace) => Err(KvError::NoSuchNamespace(namespace)),
+            _ => self.clocked.device.engine.salvage_keys(namespace),
+        }
     }
 
     /// How full it is.

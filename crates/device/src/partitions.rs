@@ -26,7 +26,8 @@ use crate::Completion;
 use crate::drive::Drive;
 use crate::firmware_stats::FirmwareStats;
 use kvssd_ftl::Utilization;
-use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId};
+use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply, RequestId};
+use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Indexes hash keys without a seed: what is the same in all keys of a partition must not be so there.
@@ -138,6 +139,18 @@ impl<'a> Partitions<'a> {
             }
         }
         Ok(Reply::Listed(keys))
+    }
+
+    /// As [`Drive::salvage_keys`], of all.
+    ///
+    /// # Errors
+    /// As [`Drive::salvage_keys`].
+    pub fn salvage_keys(&mut self, namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, KvError> {
+        let mut keys = BTreeSet::new();
+        for part in &mut self.all {
+            keys.append(&mut part.salvage_keys(namespace)?);
+        }
+        Ok(keys)
     }
 
     /// As [`Drive::open_client`].

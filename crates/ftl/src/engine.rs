@@ -9,6 +9,7 @@ mod lifetime;
 mod report;
 mod requests;
 mod room;
+mod salvage;
 
 use self::batches::{Phase, Share};
 use self::glance::Glances;

@@ -12,7 +12,8 @@ use crate::{Batch, Error, Stats};
 use kvssd_cache::CacheAttributes;
 use kvssd_device::CacheInfo;
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
-use kvssd_types::{Command, NamespaceId, Reply};
+use kvssd_types::{Command, NamespaceId, OwnedKey, Reply};
+use std::collections::BTreeSet;
 
 /// A drive under a store, called by several threads at a time. A drive that cannot keep what a call promises fails it
 /// with [`Error::Refused`], and does nothing weaker in its place.
@@ -39,6 +40,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Makes the changes of a batch one by one; returns when all are safe. `own` is the namespace of changes without
     /// one.
     fn bulk(&self, batch: &Batch, own: NamespaceId) -> Result<(), Error>;
+
+    /// The keys of a namespace that can be told though pages cannot be read.
+    fn salvage_keys(&self, namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, Error>;
 
     /// All namespaces, in the order of their numbers.
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error>;

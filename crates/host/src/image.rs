@@ -19,8 +19,9 @@ use kvssd_flash::{Files, OpenOptions};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_runtime::sync::Turn;
 use kvssd_runtime::thread;
-use kvssd_types::{Command, KvError, NamespaceId, Reply};
+use kvssd_types::{Command, KvError, NamespaceId, OwnedKey, Reply};
 use part::{Part, State, now, panicked};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -141,6 +142,10 @@ impl Backend for Image {
         }
         let shares = self.parts.iter().zip(shares).filter(|(_, share)| !share.is_empty());
         shares.into_iter().try_for_each(|(part, share)| part.bulk(share))
+    }
+
+    fn salvage_keys(&self, namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, Error> {
+        self.look(State::last, |partitions| partitions.salvage_keys(namespace))
     }
 
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {

@@ -11,6 +11,7 @@ use kvssd_cache::CacheAttributes;
 use kvssd_device::CacheInfo;
 use kvssd_ftl::NamespaceInfo;
 use kvssd_types::{Command, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
+use std::collections::BTreeSet;
 
 /// A namespace of a store: a key space of its own, with the calls of a store. After this store deleted it calls fail, or are
 /// on a new one with its number; after another host did they fail.
@@ -244,6 +245,16 @@ impl<'a> Namespace<'a> {
     #[must_use]
     pub fn pairs(&self) -> Pairs<'a> {
         Pairs::new(*self)
+    }
+
+    /// The keys that can be told though pages cannot be read, where [`Namespace::keys`] ends with [`Error::Damaged`]. Keys whose records, or whose
+    /// entries of the index, lie on such pages are missing, and nothing says so but [`Namespace::info`], which counts all pairs. Of a key that was
+    /// deleted, or stored again, and of which that cannot be read, [`Namespace::exist`] fails. It takes memory for all keys.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] of a drive on the wire. And as [`Namespace::info`].
+    pub fn salvage_keys(&self) -> Result<BTreeSet<Box<[u8]>>, Error> {
+        self.store.drive()?.salvage_keys(self.id)
     }
 
     /// Pairs of a range of keys as they are now, whatever is stored or deleted while it goes on. The drive keeps them until the range is

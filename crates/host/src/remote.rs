@@ -11,7 +11,8 @@ use kvssd_nvme_spec::log_page::{HEALTH_UNIT_BYTES, HealthPage};
 use kvssd_nvme_spec::named::{CacheEntry, CreateNamespace, FLAG_ORDERED, NamespaceEntry, SetCache, read_name};
 use kvssd_nvme_spec::statistics::StatisticsPage;
 use kvssd_nvme_spec::{read_text, write_text};
-use kvssd_types::{BatchChange, Command, NamespaceId, Reply, StoreCondition};
+use kvssd_types::{BatchChange, Command, NamespaceId, OwnedKey, Reply, StoreCondition};
+use std::collections::BTreeSet;
 
 /// A drive on the wire.
 pub(crate) struct Remote(Client);
@@ -42,6 +43,10 @@ impl Backend for Remote {
     fn bulk(&self, batch: &Batch, own: NamespaceId) -> Result<(), Error> {
         let changes = batch.last_changes(own)?;
         Ok(self.0.execute_all(&mut changes.into_iter().map(command_of), &mut |_, _| {})?)
+    }
+
+    fn salvage_keys(&self, _namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, Error> {
+        Err(Error::Refused { why: "keys behind what cannot be read are told where the drive's image is".to_owned() })
     }
 
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {

@@ -232,7 +232,7 @@ impl LargeValues {
         if self.lacks.is_empty() { of_records() } else { self.lacks.clone() }
     }
 
-    pub(super) fn is_shadow(&self, id: NamespaceId) -> bool {
+    pub(crate) fn is_shadow(&self, id: NamespaceId) -> bool {
         self.shadows.iter().any(|shadow| shadow.id == id)
     }
 

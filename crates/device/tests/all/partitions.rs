@@ -106,12 +106,13 @@ fn look_at_all(drives: &mut [Drive], map: &Map, spaces: &[NamespaceId], told: &s
             keys.sort();
         }
         assert_eq!(keys.iter().collect::<Vec<_>>(), known, "{told}, namespace {space}");
+        let salvaged = Partitions::new(drives.iter_mut()).salvage_keys(space).unwrap();
+        assert!(salvaged.iter().map(|key| key.to_vec()).eq(known.iter().map(|key| key.to_vec())), "{told}");
         for name in known {
             assert_eq!(retrieve(drives, space, name).as_ref(), map.get(&(space, name.clone())), "{told}");
         }
     }
-    let infos = Partitions::new(drives.iter_mut()).namespaces();
-    for info in infos {
+    for info in Partitions::new(drives.iter_mut()).namespaces() {
         let pairs = map.keys().filter(|(of, _)| *of == info.id).count() as u64;
         assert_eq!(info.utilization.pairs, pairs, "{told}, namespace {}", info.id);
     }

@@ -1,0 +1,40 @@
+//! The keys that can be told though pages cannot be read.
+//!
+//! ```text
+//!   what the index holds, as a check reads it  ->  places  ->  records  ->  keys
+//!                         |                                       |
+//!                         +--- what cannot be read is left out ---+
+//! ```
+//!
+//! A list keeps the order of the index, and so ends at the first page that it cannot read.
+
+use super::Engine;
+use crate::io::{Io, readable};
+use crate::layout::address::Grain;
+use kvssd_types::{Command, KvError, NamespaceId, Nanos, OwnedKey};
+use std::collections::BTreeSet;
+
+impl Engine {
+    /// The keys of a namespace, without those whose record, or whose entry of the index, lies on a page that cannot be read. It may have a key
+    /// that was deleted, or whose pair was replaced, where the page that says so is lost: look-ups of such a key end with an error. It takes
+    /// memory for all keys and entries, and no virtual time.
+    ///
+    /// # Errors
+    /// [`KvError::NoSuchNamespace`], [`KvError::InvalidCommand`] on a drive of blocks, [`KvError::Failed`].
+    pub fn salvage_keys(&mut self, namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, KvError> {
+        self.check_available()?;
+        self.check_command(namespace, &Command::List { from: None, keys_max: 0 })?;
+        let Engine { media, namespaces, .. } = self;
+        let index = &namespaces.living(namespace)?.index;
+        let mut io = Io::new(media, Nanos::ZERO, true).of(namespace);
+        let entries = index.contents(&mut io).entries;
+        let mut places: Vec<Grain> = entries.into_iter().map(|entry| entry.place).collect();
+        // Each page is read once.
+        places.sort_unstable();
+        let mut keys = BTreeSet::new();
+        for place in places.into_iter().filter(|&place| place != Grain(0)) {
+            keys.extend(readable(io.key_at(place))?.map(|(_, key)| key));
+        }
+        Ok(keys)
+    }
+}
