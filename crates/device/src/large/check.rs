@@ -41,6 +41,10 @@ impl LargeValues {
         place: &str,
         report: &mut CheckReport,
     ) -> Result<(), KvError> {
+        if let Some(error) = &shadow.fault {
+            report.find(Harm::NotMounted, format!("{place}, ledger"), error.to_string());
+            return Ok(());
+        }
         let mut found = Found::new();
         each_key(records, shadow.owner, |records, key| {
             match manifest_of(records, shadow.owner, key) {

@@ -21,6 +21,8 @@ pub(super) struct Shadow {
     quota_bytes: Option<u64>,
     /// As it is written down.
     pub(super) ledger: Ledger,
+    /// Why it cannot be read, on a drive that is only read: that needs none.
+    pub(super) fault: Option<KvError>,
     /// Ids that iterators may still show: each with the youngest iterator that there was when no key had it any more.
     pub(super) shown: BTreeMap<u64, IteratorId>,
 }
@@ -28,7 +30,7 @@ pub(super) struct Shadow {
 impl Shadow {
     /// One in which nothing is kept.
     fn new(owner: NamespaceId, id: NamespaceId, quota_bytes: Option<u64>) -> Self {
-        Shadow { owner, id, quota_bytes, ledger: Ledger::default(), shown: BTreeMap::new() }
+        Shadow { owner, id, quota_bytes, ledger: Ledger::default(), fault: None, shown: BTreeMap::new() }
     }
 
     /// Writes a ledger down.
@@ -125,7 +127,10 @@ impl LargeValues {
                     let of_owner = namespaces.iter().find(|info| info.id == owner);
                     let quota_bytes = of_owner.and_then(|info| info.attributes.quota_bytes);
                     let mut shadow = Shadow::new(owner, info.id, quota_bytes);
-                    shadow.load(drive)?;
+                    match shadow.load(drive) {
+                        Err(error @ KvError::Unrecovered(_)) if is_read_only => shadow.fault = Some(error),
+                        loaded => loaded?,
+                    }
                     large.shadows.push(shadow);
                 }
                 // Its owner was deleted, and the process ended then.
