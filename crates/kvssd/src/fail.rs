@@ -120,6 +120,18 @@ pub enum Failure {
         /// The key, as text.
         key: String,
     },
+    /// Pairs cannot be read.
+    #[error("{}: {}", name_of(path), lost_of(*pairs, keys, *others))]
+    Lost {
+        /// The image.
+        path: PathBuf,
+        /// How many there are.
+        pairs: u64,
+        /// Some of the keys that are known and cannot be read, as text.
+        keys: Vec<String>,
+        /// How many more of these there are.
+        others: u64,
+    },
     /// A check found something.
     #[error("image {}: findings: {count}", path.display())]
     Inconsistent {
@@ -157,6 +169,16 @@ fn loaded_of(loaded: u64, behind: &Behind) -> String {
         0 => format!("{of} of the first {} pairs are loaded", behind.pairs),
         _ => format!("{first}, {of} of the {} behind as well", behind.pairs),
     }
+}
+
+fn lost_of(pairs: u64, keys: &[String], others: u64) -> String {
+    let lie = if pairs == 1 { "1 pair lies".to_owned() } else { format!("{pairs} pairs lie") };
+    let of_keys = match (keys, others) {
+        ([], _) => String::new(),
+        (_, 0) => format!("; keys that cannot be read: {}", keys.join(", ")),
+        _ => format!("; keys that cannot be read: {} and {others} more", keys.join(", ")),
+    };
+    format!("{lie} on pages that cannot be read, and not in the output{of_keys}")
 }
 
 /// What is wrong, with the image's name where that does not name it.
@@ -214,6 +236,7 @@ impl Failure {
             Failure::Sim(SimError::WrongValues(_) | SimError::WrongAnswers(_))
             | Failure::Embedded(EmbeddedError::WrongValue { .. })
             | Failure::NoKey { .. }
+            | Failure::Lost { .. }
             | Failure::Inconsistent { .. } => 1,
             Failure::Sim(SimError::Drive(_))
             | Failure::Embedded(EmbeddedError::Store { .. } | EmbeddedError::Wire { .. }) => 3,

@@ -30,6 +30,7 @@ mod replay;
 mod report;
 #[cfg(feature = "papers")]
 mod reproduce;
+mod salvage;
 mod serve;
 mod signals;
 mod stat;

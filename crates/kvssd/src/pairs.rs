@@ -8,6 +8,7 @@ use crate::arguments::image::{DeleteOptions, ExistOptions, GetOptions, ListOptio
 use crate::arguments::namespace::InNamespace;
 use crate::fail::Failure;
 use crate::output::{self, is_stdout, print_bytes, write_to};
+use crate::salvage::{Lost, each_key};
 use kvssd_host::{Missing, Namespace, Options, Store};
 use kvssd_text::{Bytes, line};
 use std::fs::File;
@@ -67,15 +68,18 @@ pub fn list(options: &ListOptions) -> Outcome {
     let store = open_to_read(image)?;
     let namespace = namespace(&store, image, within)?;
     let from = from.as_ref().map(|key| key.0.as_slice());
+    let mut lost = Lost::default();
     write_to(Path::new("-"), |out| {
-        let count = count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
-        for key in namespace.keys(from).take(count) {
-            let key = key.map_err(Failure::of_store(image))?;
-            let written = writeln!(out, "{}", line(&key));
-            written.map_err(Failure::of_output(Path::new("-")))?;
+        let mut print = |key: &[u8]| writeln!(out, "{}", line(key)).map_err(Failure::of_output(Path::new("-")));
+        if from.is_none() && count.is_none() {
+            lost = each_key(image, &namespace, print)?;
+            return Ok(());
         }
-        Ok(())
-    })
+        // Behind what cannot be read there is no order that a part of the keys could be told by.
+        let count = count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
+        namespace.keys(from).take(count).try_for_each(|key| print(&key.map_err(Failure::of_store(image))?))
+    })?;
+    lost.told(image)
 }
 
 /// The store in an image that others may read at the same time.

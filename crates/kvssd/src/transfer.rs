@@ -14,6 +14,7 @@ use crate::format::Format;
 use crate::output::{counted, is_stdout, note, write_to};
 use crate::pairs::{namespace, open_or_create, open_to_read};
 use crate::progress::Progress;
+use crate::salvage::{Lost, each_key};
 use kvssd_host::{Batch, Error as StoreError, Namespace, Store};
 use kvssd_measure::Observer;
 use kvssd_sim::trace::{InputBytes, decoded};
@@ -112,7 +113,7 @@ fn there(into: &Namespace<'_>, pairs: &[(Vec<u8>, Vec<u8>)], error: &StoreError)
     Some(there)
 }
 
-/// Writes all pairs to a file.
+/// Writes all pairs that can be read to a file.
 pub fn dump(options: &DumpOptions) -> Outcome {
     let DumpOptions { image, file, format, within } = options;
     let format = Format::of(file, *format)?;
@@ -121,19 +122,25 @@ pub fn dump(options: &DumpOptions) -> Outcome {
     let from = namespace(&store, image, within)?;
     let pairs = from.info().map_err(Failure::of_store(image))?.utilization.pairs;
     progress.begin("pairs dumped", pairs);
+    let mut lost = Lost::default();
+    // What is written is kept, whatever is lost.
     write_to(file, |out| {
-        let mut writer = format.writer(out);
-        for (number, pair) in (1..).zip(from.pairs()) {
-            let (key, value) = pair.map_err(Failure::of_store(image))?;
-            let written = writer.write(&key, &value);
+        let (mut writer, mut number) = (format.writer(out), 0);
+        lost = each_key(image, &from, |key| {
+            // A key that was deleted after it was listed has no value.
+            let value = from.retrieve_value(key).map_err(Failure::of_store(image))?;
+            let written = value.map_or(Ok(()), |value| writer.write(key, &value.into_bytes()));
             written.map_err(Failure::of_output(file))?;
+            number += 1;
             if number % PROGRESS_PAIRS == 0 {
                 progress.progress(number);
                 if progress.is_interrupted() {
                     return Err(Failure::Interrupted);
                 }
             }
-        }
+            Ok(())
+        })?;
         writer.finish().map_err(Failure::of_output(file))
-    })
+    })?;
+    lost.told(image)
 }

@@ -149,7 +149,8 @@ pub struct ExistOptions {
   kvssd list drive.kv --from city/oslo --count 10
 
 The order is the keys' own where a namespace is ordered, else the index's own.
-It stays while no key comes or goes.")]
+It stays while no key comes or goes.
+Of all keys those that cannot be read are passed over: one line says how many, and the exit status is 1.")]
 pub struct ListOptions {
     /// The image, or the URL of a drive on the wire
     pub image: PathBuf,
@@ -197,7 +198,8 @@ pub struct LoadOptions {
   kvssd dump drive.kv - --format json | gzip > pairs.jsonl.gz
   kvssd dump drive.kv accounts.csv --namespace accounts
 
-Loading a dump gives the same pairs: what is no plain text is written as hex: and its bytes.")]
+Loading a dump gives the same pairs: what is no plain text is written as hex: and its bytes.
+Pairs that cannot be read are passed over: one line says how many, and the exit status is 1.")]
 pub struct DumpOptions {
     /// The image, or the URL of a drive on the wire
     pub image: PathBuf,

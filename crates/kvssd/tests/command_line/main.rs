@@ -24,6 +24,8 @@ mod reproduce;
 #[cfg(unix)]
 mod rights;
 #[cfg(unix)]
+mod salvage;
+#[cfg(unix)]
 mod serve;
 mod store;
 mod sweep;

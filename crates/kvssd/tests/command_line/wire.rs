@@ -11,13 +11,13 @@ use std::thread::{scope, sleep};
 use std::time::Duration;
 
 /// `kvssd serve drive.kv`, until it is dropped.
-struct Service {
+pub struct Service {
     child: Child,
     address: String,
 }
 
 impl Service {
-    fn start(desk: &Desk, listen: &str) -> Service {
+    pub fn start(desk: &Desk, listen: &str) -> Service {
         let mut command = desk.command(&format!("serve drive.kv --data-digest --listen {listen}"));
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
         let mut line = String::new();
@@ -26,7 +26,7 @@ impl Service {
         Service { child, address }
     }
 
-    fn url(&self, query: &str) -> String {
+    pub fn url(&self, query: &str) -> String {
         format!("nvme+tcp://{}/?{query}", self.address)
     }
 

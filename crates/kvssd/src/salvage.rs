@@ -1,0 +1,95 @@
+//! All keys of a namespace, past pages that cannot be read: what `dump` and `list` give, and what they lack.
+//!
+//! ```text
+//!   keys in their order   a b c d |  a page that cannot be read
+//!   keys that can be told         |  a c d f k ..   without those before, and only what is there   -> f k
+//!   pairs that are counted, less those that were given  ->  what is lost
+//! ```
+
+use crate::Outcome;
+use crate::fail::{Failure, is_url};
+use kvssd_host::{Error, Namespace};
+use kvssd_text::line;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// So many keys are named that cannot be read.
+const KEYS_NAMED_MAX: usize = 5;
+
+/// What is not in an output, since it cannot be read.
+#[derive(Debug, Default)]
+pub struct Lost {
+    pairs: u64,
+    /// Keys that are known and cannot be read, the first of them, and how many there are.
+    keys: Vec<String>,
+    keys_known: u64,
+}
+
+impl Lost {
+    fn note(&mut self, key: &[u8]) {
+        self.keys_known += 1;
+        if self.keys.len() < KEYS_NAMED_MAX {
+            self.keys.push(line(key));
+        }
+    }
+
+    /// Fails if there is something, with what is known of it.
+    pub fn told(self, image: &Path) -> Outcome {
+        let Lost { pairs, keys, keys_known } = self;
+        let others = keys_known - keys.len() as u64;
+        match pairs {
+            0 => Ok(()),
+            _ => Err(Failure::Lost { path: image.to_owned(), pairs, keys, others }),
+        }
+    }
+}
+
+/// Calls `give` with each key of a namespace, once. What cannot be read of a pair, which `give` says, is lost; any other failure is an end.
+pub fn each_key(
+    image: &Path,
+    namespace: &Namespace<'_>,
+    mut give: impl FnMut(&[u8]) -> Outcome,
+) -> Result<Lost, Failure> {
+    let (mut lost, mut listed, mut given) = (Lost::default(), 0, 0);
+    let mut hand = |key: &[u8], lost: &mut Lost| match give(key) {
+        Err(Failure::Store { error: Error::Damaged { .. }, .. }) => {
+            lost.note(key);
+            Ok(())
+        }
+        given_now => given_now.map(|()| given += 1),
+    };
+    for key in namespace.keys(None) {
+        match key {
+            Ok(key) => {
+                hand(&key, &mut lost)?;
+                listed += 1;
+            }
+            Err(error @ Error::Damaged { .. }) if !is_url(image) => {
+                for key in keys_behind(namespace, listed, &error).map_err(Failure::of_store(image))? {
+                    match namespace.exist(&key) {
+                        Ok(true) => hand(&key, &mut lost)?,
+                        Ok(false) => {}
+                        Err(Error::Damaged { .. }) => lost.note(&key),
+                        Err(error) => return Err(Failure::of_store(image)(error)),
+                    }
+                }
+                // Of those that are lost in the index, no key is known.
+                let counted = namespace.info().map_err(Failure::of_store(image))?.utilization.pairs;
+                lost.pairs = counted.saturating_sub(given);
+                return Ok(lost);
+            }
+            Err(error) => return Err(Failure::of_store(image)(error)),
+        }
+    }
+    lost.pairs = lost.keys_known;
+    Ok(lost)
+}
+
+/// The keys that can be told, without those that came before a list ended with an error.
+fn keys_behind(namespace: &Namespace<'_>, listed: usize, error: &Error) -> Result<Vec<Box<[u8]>>, Error> {
+    let before = namespace.keys(None).take(listed).collect::<Result<BTreeSet<_>, _>>()?;
+    if before.len() != listed {
+        return Err(error.clone());
+    }
+    Ok(namespace.salvage_keys()?.into_iter().filter(|key| !before.contains(key)).collect())
+}
