@@ -23,7 +23,11 @@ impl<K: Ord, T: Clone> Once<K, T> {
 pub fn filled(bench: &Bench) -> (Experiment, Filled) {
     static FILLED: Once<Filling, Arc<Mutex<Filled>>> = Once::new();
     let experiment = bench.experiments().unwrap().remove(0);
-    let fill = || Arc::new(Mutex::new(experiment.fill(&mut Quiet).expect(experiment.design_name())));
+    let fill = || {
+        Arc::new(Mutex::new(
+            experiment.fill(&mut Quiet).unwrap_or_else(|error| panic!("{}: {error}", experiment.design_name())),
+        ))
+    };
     let filled = FILLED.get(experiment.filling(), fill);
     let filled = filled.lock().unwrap().snapshot();
     (experiment, filled)
@@ -32,5 +36,8 @@ pub fn filled(bench: &Bench) -> (Experiment, Filled) {
 /// Its report.
 pub fn run(bench: &Bench) -> RunReport {
     let (experiment, filled) = filled(bench);
-    experiment.run_on(filled, &mut Quiet).expect(experiment.design_name()).remove(0)
+    experiment
+        .run_on(filled, &mut Quiet)
+        .unwrap_or_else(|error| panic!("{}: {error}", experiment.design_name()))
+        .remove(0)
 }
