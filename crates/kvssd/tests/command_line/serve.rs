@@ -1,12 +1,14 @@
 //! `kvssd serve`: what was acknowledged is there whatever ends it, and what cannot be served is said.
 
 use crate::desk::Desk;
+use crate::rights::wait_for;
 use kvssd_nvme_spec::command::DataPointer;
 use kvssd_nvme_spec::fabrics::{CONTROLLER_ANY, Configuration, Connect, ConnectData, FabricsCommand, property};
 use kvssd_nvme_spec::kv::{KvCommand, KvKey, StoreOptions};
 use kvssd_nvme_spec::pdu::{Decoded, Framing, IcRequest, Pdu, Sender};
 use kvssd_nvme_spec::{CompletionEntry, Status, SubmissionEntry};
 use std::collections::HashMap;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -238,6 +240,22 @@ fn sigterm_closes_the_image_and_a_restart_finds_what_was_stored() {
         assert!(desk.prints("info drive.kv").contains("it was closed"));
     }
     assert_eq!(desk.prints("list drive.kv").lines().count(), 2);
+}
+
+#[test]
+fn an_image_that_is_removed_while_it_is_served_is_missed_and_can_be_had() {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 64MiB");
+    desk.prints("put drive.kv city/oslo 59.91N");
+    let log = File::create(desk.path("log")).unwrap();
+    let service = Service::start_logging(&desk, "", log.into());
+    fs::rename(desk.path("drive.kv"), desk.path("other.kv")).unwrap();
+    fs::remove_file(desk.path("other.kv")).unwrap();
+    wait_for(&desk, &["drive.kv was removed while it is served"]);
+    desk.prints(&format!("dump nvme+tcp://{} saved.csv", service.address));
+    assert_eq!(desk.read("saved.csv"), "city/oslo,59.91N\n");
+    assert_eq!(service.end("-TERM"), Some(3));
+    assert!(desk.read("log").contains("what it held is gone"));
 }
 
 #[test]
