@@ -21,13 +21,14 @@ impl JsonFile {
     /// The file at `path`, if one is wanted; `-` is the standard output.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
         if let Some(path) = path.filter(|path| !is_stdout(path)) {
-            refuse_image(path).map_err(Failure::of_output(path))?;
-            let can_be_written = match fs::metadata(path) {
+            let place = &target(path);
+            refuse_image(place).map_err(Failure::of_output(path))?;
+            let can_be_written = match fs::metadata(place) {
                 Ok(found) if found.is_dir() => Err(std::io::Error::from(std::io::ErrorKind::IsADirectory)),
-                Ok(_) if is_plain(path) => OpenOptions::new().append(true).open(path).map(|_| ()),
+                Ok(_) if is_plain(place) => open_plain(place).map(|_| ()),
                 // A draft will take its place.
-                Ok(_) => OpenOptions::new().append(true).open(path).and_then(|_| draft(path)).map(|_| ()),
-                Err(_) => draft(path).map(|_| ()),
+                Ok(_) => open_plain(place).and_then(|_| draft(place)).map(|_| ()),
+                Err(_) => draft(place).map(|_| ()),
             };
             can_be_written.map_err(Failure::of_output(path))?;
         }
@@ -46,7 +47,9 @@ impl JsonFile {
         if is_stdout(path) {
             return print_bytes(bytes);
         }
-        let written = if is_plain(path) { fs::write(path, bytes) } else { write_whole(path, bytes) };
+        let place = &target(path);
+        let plain = || open_plain(place).and_then(|mut file| file.write_all(bytes));
+        let written = if is_plain(place) { plain() } else { write_whole(place, bytes) };
         written.map_err(Failure::of_output(path))
     }
 
@@ -90,17 +93,17 @@ fn place_of(path: &Path) -> Option<PathBuf> {
 /// Writes to the file at `path` as [`JsonFile::write`] does, what `write` does; `-` is the standard output. A reader that has gone
 /// away wants no more, and is no error.
 pub fn write_to(path: &Path, write: impl FnOnce(&mut dyn Write) -> Outcome) -> Outcome {
-    let taken = Failure::of_output(path);
+    let (place, taken) = (&target(path), Failure::of_output(path));
     let written = if is_stdout(path) {
         fill(path, &mut stdout().lock(), write)
-    } else if is_plain(path) {
-        refuse_image(path).map_err(&taken)?;
-        fill(path, &mut OpenOptions::new().write(true).open(path).map_err(taken)?, write)
+    } else if is_plain(place) {
+        refuse_image(place).map_err(&taken)?;
+        fill(path, &mut open_plain(place).map_err(taken)?, write)
     } else {
-        let mut draft = draft(path).map_err(&taken)?;
+        let mut draft = draft(place).map_err(&taken)?;
         // Its own errors would name it.
         fill(path, draft.as_file_mut(), write)?;
-        return draft.persist(path).map(|_| ()).map_err(|error| taken(error.error));
+        return draft.persist(place).map(|_| ()).map_err(|error| taken(error.error));
     };
     match written {
         Err(Failure::Output { why, .. }) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -112,6 +115,25 @@ fn fill(path: &Path, file: &mut dyn Write, write: impl FnOnce(&mut dyn Write) ->
     let mut file = BufWriter::new(file);
     write(&mut file)?;
     file.flush().map_err(Failure::of_output(path))
+}
+
+/// The file that a path means: that at the end of its links, which is written whole as any other. A device is none.
+fn target(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    // As many as the system follows. A link within /dev or /proc, such as /dev/stdout, leads to something that is open.
+    for _ in 0..40 {
+        let is_open = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
+        match fs::read_link(&path) {
+            Ok(to) if !is_open => path = folder_of(&path).join(to),
+            _ => break,
+        }
+    }
+    path
+}
+
+/// What is no regular file takes what comes; one that is open already, behind what it has.
+fn open_plain(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).open(path)
 }
 
 /// Whether a path stands for the standard input or output.
@@ -141,6 +163,7 @@ fn refuse_image(path: &Path) -> io::Result<()> {
 
 /// Writes a file whole, or leaves what was there.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let path = &target(path);
     let mut draft = draft(path)?;
     draft.as_file_mut().write_all(bytes)?;
     draft.persist(path).map_err(|error| error.error)?;
@@ -219,7 +242,29 @@ pub fn note(text: &str) {
 
 /// Tells the user on the standard error. That it cannot be told is no reason to stop.
 pub fn say(text: &str) {
-    let _ = writeln!(stderr(), "kvssd: {}", line(text));
+    let _ = writeln!(stderr(), "kvssd: {}", line(&without_secrets(text)));
+}
+
+/// What secrets and keys of TLS begin with as they are written down.
+pub const SECRETS: [&str; 2] = ["DHHC-1:", "NVMeTLSkey-1:"];
+
+/// A text with nothing of the secrets that somebody gave in place of something else.
+fn without_secrets(text: &str) -> String {
+    let mut shown = text.to_owned();
+    for begin in SECRETS {
+        let mut at = 0;
+        while let Some(found) = shown[at..].find(begin) {
+            at += found + begin.len();
+            // How one is written down.
+            if shown[at..].starts_with("hh:") {
+                continue;
+            }
+            let is_other = |letter: char| !letter.is_ascii_alphanumeric() && !"+/=:%".contains(letter);
+            let end = shown[at..].find(is_other).map_or(shown.len(), |length| at + length);
+            shown.replace_range(at..end, "...");
+        }
+    }
+    shown
 }
 
 /// A text as one line, whatever the names in it have: what a terminal would obey is written as in a program.

@@ -16,7 +16,8 @@
 
 use crate::arguments::units::{count, size};
 use crate::fail::Failure;
-use crate::text::{one_line, refuse_pipe};
+use crate::output::SECRETS;
+use crate::text::refuse_pipe;
 use kvssd_nvme_auth::{Credentials, Secret, TlsKey, read_secret, read_tls_key};
 use kvssd_nvme_target::{HostRights, Namespaces, Quota, Rate, Rights};
 use serde::Deserialize;
@@ -80,7 +81,7 @@ impl Config {
 
     /// Files of secrets are in `folder`, where their names say nothing else.
     fn parse(text: &str, known: &[Known], folder: &Path) -> Result<Self, String> {
-        let written: Written = toml::from_str(text).map_err(|why| one_line(&why))?;
+        let written: Written = toml::from_str(text).map_err(|why| without_text(text, &why))?;
         if let Some(max) = written.connections_max.filter(|max| !(2..=CONNECTIONS_MAX).contains(max)) {
             return Err(format!("connections_max = {max}: write a number from 2 to {CONNECTIONS_MAX}"));
         }
@@ -146,6 +147,7 @@ impl WrittenRights {
     /// The key of the file that it names.
     fn tls_key(&self, folder: &Path) -> Result<Option<TlsKey>, String> {
         let Some(file) = &self.tls_key_file else { return Ok(None) };
+        refuse_secret("tls_key_file", file)?;
         if cfg!(not(feature = "tls")) {
             return Err("tls_key_file: this program was built without TLS: build it with --features tls".to_owned());
         }
@@ -157,6 +159,7 @@ impl WrittenRights {
     fn credentials(&self, folder: &Path) -> Result<Option<Credentials>, String> {
         let read = |key: &str, file: &Option<PathBuf>| -> Result<Option<Secret>, String> {
             let Some(file) = file else { return Ok(None) };
+            refuse_secret(key, file)?;
             let path = folder.join(file);
             read_secret(&path).map(Some).map_err(|why| format!("{key} = {}: {why}", path.display()))
         };
@@ -169,6 +172,20 @@ impl WrittenRights {
             }
             (Some(host), controller) => Ok(Some(Credentials { host, controller })),
         }
+    }
+}
+
+/// What is wrong, and in which line. What else that line has is nobody's to read: it may be a secret, or the wrong file.
+fn without_text(text: &str, why: &toml::de::Error) -> String {
+    let before = why.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    format!("line {}: {}", before.matches('\n').count() + 1, why.message().lines().collect::<Vec<_>>().join(" "))
+}
+
+/// Refuses a secret in place of the name of its file, without saying it.
+fn refuse_secret(key: &str, file: &Path) -> Result<(), String> {
+    match SECRETS.iter().any(|begin| file.to_string_lossy().contains(begin)) {
+        true => Err(format!("{key}: this is a secret itself: write it to a file, and here that file's name")),
+        false => Ok(()),
     }
 }
 

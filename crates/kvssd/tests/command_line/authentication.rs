@@ -24,6 +24,35 @@ fn desk() -> Desk {
     desk
 }
 
+/// Somebody puts a secret where a file's name belongs, or gives the file of a secret for another: nothing of it is said.
+#[test]
+fn a_secret_in_the_wrong_place_is_not_repeated() {
+    let desk = desk();
+    desk.prints("create drive.kv --size 64MiB");
+    let (_, secret) = SECRETS[0];
+    let rights = |line: &str| format!("[hosts.\"nqn.a\"]\nread_write = \"all\"\n{line}\n");
+    for (line, why) in [
+        (format!("secret_file = \"{secret}\""), "secret_file: this is a secret itself"),
+        (format!("secret_file = {secret}"), "line 3"),
+        (format!("secret = \"{secret}\""), "line 3: unknown field `secret`"),
+        (format!("tls_key_file = [\"{secret}\"]"), "line 3"),
+        (format!("read_write = \"{secret}\""), "line 3: duplicate key"),
+        (secret.to_owned(), "line 3"),
+    ] {
+        desk.put("target.toml", &rights(&line));
+        let said = complaint(&desk, "serve drive.kv --listen 127.0.0.1:0 --config target.toml");
+        assert!(said.contains(why) && !said.contains(&secret[10..20]), "{line}: {said}");
+    }
+    for arguments in [
+        "serve drive.kv --listen 127.0.0.1:0 --config host.secret".to_owned(),
+        format!("get nvme+tcp://127.0.0.1:1?secret-file={secret} key"),
+        format!("get nvme+tcp://127.0.0.1:1?secret={secret} key"),
+    ] {
+        let said = complaint(&desk, &arguments);
+        assert!(!said.contains(&secret[10..20]), "{arguments}: {said}");
+    }
+}
+
 #[test]
 fn a_host_with_the_secret_is_served_and_no_other() {
     let (desk, service) = served_on(desk(), RIGHTS);

@@ -1,6 +1,7 @@
 //! What is refused: with exit status 2, in one line that names what cannot be, and without a file left behind.
 
 use crate::desk::{Desk, TINY, runs};
+use std::process::Command;
 
 #[test]
 fn what_cannot_be_is_refused_before_work_begins() {
@@ -161,4 +162,34 @@ fn no_output_takes_the_place_of_a_drive() {
         }
     }
     assert_eq!(desk.prints("get drive.kv key"), "value");
+}
+
+/// A link is a name of its target: that is written whole, as any other file, and keeps its links.
+#[test]
+fn an_output_behind_links_is_written_whole() {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 64MiB");
+    desk.prints("put drive.kv k1 v1");
+    std::fs::create_dir(desk.path("days")).unwrap();
+    desk.put("days/today.csv", "older and longer than what comes\n");
+    for (link, target) in [("latest.csv", "days/today.csv"), ("link.csv", "latest.csv"), ("new.csv", "days/new.csv")] {
+        std::os::unix::fs::symlink(target, desk.path(link)).unwrap();
+    }
+    for (output, written) in [("link.csv", "days/today.csv"), ("new.csv", "days/new.csv")] {
+        desk.prints(&format!("dump drive.kv {output}"));
+        assert_eq!(desk.read(written), "k1,v1\n");
+        desk.prints(&format!("get drive.kv k1 --file {output}"));
+        assert_eq!(desk.read(written), "v1");
+        desk.prints(&format!("bench {TINY} --json {output}"));
+        assert!(desk.read(written).starts_with("{\n"));
+        assert!(desk.path(output).is_symlink());
+    }
+    // What is open already takes more.
+    desk.put("all.csv", "head\n");
+    let dump = Command::new("sh")
+        .args(["-c", "\"$0\" dump drive.kv /dev/stdout --format csv >>all.csv", env!("CARGO_BIN_EXE_kvssd")])
+        .current_dir(desk.path("."))
+        .status();
+    assert!(dump.unwrap().success());
+    assert_eq!(desk.read("all.csv"), "head\nk1,v1\n");
 }
