@@ -37,6 +37,7 @@ mod stat;
 mod sweep;
 mod text;
 mod transfer;
+mod unnamed;
 mod workers;
 #[cfg(feature = "campaigns")]
 mod world;

@@ -1,7 +1,6 @@
 //! `kvssd serve`: hosts reach an image over NVMe/TCP.
 
 mod config;
-mod unnamed;
 
 use crate::Outcome;
 use crate::arguments::serve::ServeOptions;
@@ -10,6 +9,7 @@ use crate::image::refuse_url;
 use crate::output::{print, say};
 use crate::signals::end_on_signals;
 use crate::text::refuse_pipe;
+use crate::unnamed::Watched;
 use config::{Config, Known};
 use kvssd_device::{Drive, Partitions};
 use kvssd_flash::{OpenOptions, Profile};
@@ -24,7 +24,6 @@ use std::time::Duration;
 use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use unnamed::Watched;
 
 /// How often it is seen whether the file of rights is to be read anew.
 const RELOAD_LOOK: Duration = Duration::from_millis(100);
@@ -36,7 +35,7 @@ pub fn run(options: &ServeOptions) -> Outcome {
     log_to_stderr(log)?;
     check_metrics(options)?;
     let mut drives = open(options)?;
-    let watched = Watched::open(image).map_err(|error| failed(image, error.to_string()))?;
+    let watched = Watched::open(image)?;
     let mut subsystem_options = SubsystemOptions::new(nqn);
     let reload = Reload::new(options, &Partitions::new(&mut drives))?;
     subsystem_options.rights =
@@ -73,7 +72,7 @@ pub fn run(options: &ServeOptions) -> Outcome {
         if let Some(reload) = &reload {
             scope.spawn(|| reload.attend(&subsystem, &is_wanted, &stop));
         }
-        scope.spawn(|| watched.attend(&format!("nvme+tcp://{}", server.address()), &stop));
+        scope.spawn(|| watched.attend(&stop));
         server.serve(&stop);
     });
     if let Some((_, thread)) = watcher {
@@ -85,10 +84,7 @@ pub fn run(options: &ServeOptions) -> Outcome {
     match (failure, closed) {
         (Some(why), _) => Err(failed(image, why)),
         (None, Err(error)) => Err(failed(image, error.to_string())),
-        (None, Ok(())) if watched.is_unnamed() => {
-            Err(failed(image, "it was removed while it was served, and what it held is gone".to_owned()))
-        }
-        (None, Ok(())) => Ok(()),
+        (None, Ok(())) => watched.check(),
     }
 }
 

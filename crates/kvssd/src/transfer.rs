@@ -9,12 +9,13 @@
 
 use crate::Outcome;
 use crate::arguments::image::{DumpOptions, LoadOptions};
-use crate::fail::{Behind, Failure};
+use crate::fail::{Behind, Failure, is_url};
 use crate::format::Format;
 use crate::output::{counted, is_stdout, note, write_to};
 use crate::pairs::{namespace, open_or_create, open_to_read};
 use crate::progress::Progress;
 use crate::salvage::{Lost, each_key};
+use crate::unnamed::Watched;
 use kvssd_host::{Batch, Error as StoreError, Namespace, Store};
 use kvssd_measure::Observer;
 use kvssd_sim::trace::{InputBytes, decoded};
@@ -38,6 +39,7 @@ pub fn load(options: &LoadOptions) -> Outcome {
     // An image that is not there yet is not made for what cannot be read.
     let (format, input) = Format::of_input(file, *format, input)?;
     let store = open_or_create(image, *sync, within)?;
+    let watched = (!is_url(image)).then(|| Watched::open(image)).transpose()?;
     let into = namespace(&store, image, within)?;
     let mut progress = Progress::of_safe_work();
     progress.begin("bytes loaded", bytes);
@@ -48,8 +50,11 @@ pub fn load(options: &LoadOptions) -> Outcome {
     drop(progress);
     // A wrong line takes nothing from those before it.
     let closed = store.close().map_err(Failure::of_store(image));
-    note(&format!("{} loaded", counted(loaded? as usize, "pair")));
-    closed
+    let loaded = loaded?;
+    closed?;
+    watched.map_or(Ok(()), |watched| watched.check())?;
+    note(&format!("{} loaded", counted(loaded as usize, "pair")));
+    Ok(())
 }
 
 /// The bytes of a file or of the standard input, unpacked, and how many there are, if that is known. How far it was read goes into `read`.
@@ -127,6 +132,9 @@ pub fn dump(options: &DumpOptions) -> Outcome {
     write_to(file, |out| {
         let (mut writer, mut number) = (format.writer(out), 0);
         lost = each_key(image, &from, |key| {
+            if progress.is_interrupted() {
+                return Err(Failure::Interrupted);
+            }
             // A key that was deleted after it was listed has no value.
             let value = from.retrieve_value(key).map_err(Failure::of_store(image))?;
             let written = value.map_or(Ok(()), |value| writer.write(key, &value.into_bytes()));
@@ -134,9 +142,6 @@ pub fn dump(options: &DumpOptions) -> Outcome {
             number += 1;
             if number % PROGRESS_PAIRS == 0 {
                 progress.progress(number);
-                if progress.is_interrupted() {
-                    return Err(Failure::Interrupted);
-                }
             }
             Ok(())
         })?;

@@ -1,8 +1,12 @@
-//! An image that is removed while it is served: the system keeps the file for as long as it is open, and no longer.
+//! An image that is removed while it is open: the system keeps the file for as long, and no longer.
 
+use crate::Outcome;
+use crate::fail::Failure;
 use crate::output::say;
+use kvssd_host::Error;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,33 +16,54 @@ use std::time::Duration;
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The file of an image that is served.
-pub(super) struct Watched<'a> {
+/// The file of an image that is open.
+pub struct Watched<'a> {
     image: &'a Path,
     file: File,
 }
 
 impl<'a> Watched<'a> {
-    pub(super) fn open(image: &'a Path) -> io::Result<Self> {
-        Ok(Watched { image, file: File::open(image)? })
+    /// That of an image that was opened just now.
+    pub fn open(image: &'a Path) -> Result<Self, Failure> {
+        match File::open(image) {
+            Ok(file) => Ok(Watched { image, file }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(removed(image)),
+            Err(error) => Err(failed(image, error.to_string())),
+        }
     }
 
-    /// Whether it has no name any more.
-    pub(super) fn is_unnamed(&self) -> bool {
+    /// Fails if it has no name any more.
+    pub fn check(&self) -> Outcome {
+        match self.is_unnamed() {
+            true => Err(removed(self.image)),
+            false => Ok(()),
+        }
+    }
+
+    fn is_unnamed(&self) -> bool {
         self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
     }
 
-    /// Says so once, while what it holds can still be had.
-    pub(super) fn attend(&self, url: &str, stop: &AtomicBool) {
+    /// Says so once, while what it holds can still be had: a process that stands still has the image of one that was killed.
+    pub fn attend(&self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             if self.is_unnamed() {
-                let image = self.image.display();
+                let (image, process, file) = (self.image.display(), std::process::id(), self.file.as_raw_fd());
                 say(&format!(
-                    "warning: {image} was removed while it is served: what it holds is gone when this service ends; to have it, kvssd dump {url} FILE"
+                    "warning: {image} was removed while it is served, and is gone when this service ends; to have it: \
+                     kill -STOP {process}; cp --sparse=always /proc/{process}/fd/{file} NEW; kill -9 {process}"
                 ));
                 return;
             }
             thread::sleep(LOOK);
         }
     }
+}
+
+fn removed(image: &Path) -> Failure {
+    failed(image, "it was removed meanwhile, and what it held is gone".to_owned())
+}
+
+fn failed(image: &Path, why: String) -> Failure {
+    Failure::Store { path: image.to_owned(), error: Error::Io { why } }
 }

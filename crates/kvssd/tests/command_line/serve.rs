@@ -246,16 +246,44 @@ fn sigterm_closes_the_image_and_a_restart_finds_what_was_stored() {
 fn an_image_that_is_removed_while_it_is_served_is_missed_and_can_be_had() {
     let desk = Desk::new();
     desk.prints("create drive.kv --size 64MiB");
-    desk.prints("put drive.kv city/oslo 59.91N");
-    let log = File::create(desk.path("log")).unwrap();
-    let service = Service::start_logging(&desk, "", log.into());
-    fs::rename(desk.path("drive.kv"), desk.path("other.kv")).unwrap();
-    fs::remove_file(desk.path("other.kv")).unwrap();
-    wait_for(&desk, &["drive.kv was removed while it is served"]);
-    desk.prints(&format!("dump nvme+tcp://{} saved.csv", service.address));
-    assert_eq!(desk.read("saved.csv"), "city/oslo,59.91N\n");
-    assert_eq!(service.end("-TERM"), Some(3));
-    assert!(desk.read("log").contains("what it held is gone"));
+    desk.prints("namespace create drive.kv --name log");
+    for life in ["copied", "gone"] {
+        let log = File::create(desk.path("log")).unwrap();
+        let service = Service::start_logging(&desk, "", log.into());
+        let url = format!("nvme+tcp://{}", service.address);
+        desk.prints(&format!("put {url} city/oslo {life}"));
+        desk.prints(&format!("put {url} day {life} --namespace log"));
+        fs::rename(desk.path("drive.kv"), desk.path("other.kv")).unwrap();
+        fs::remove_file(desk.path("other.kv")).unwrap();
+        let warning = wait_for(&desk, &["drive.kv was removed while it is served"]);
+        if life == "gone" {
+            assert_eq!(service.end("-TERM"), Some(3));
+            assert!(desk.read("log").contains("what it held is gone"));
+            continue;
+        }
+        let remedy = warning.split("to have it: ").nth(1).unwrap().replace("NEW", "drive.kv");
+        assert!(Command::new("sh").arg("-c").arg(remedy).current_dir(desk.path(".")).status().unwrap().success());
+        assert_eq!(service.end("-CONT"), None);
+        assert_eq!(desk.prints("get drive.kv city/oslo"), life);
+        assert_eq!(desk.prints("get drive.kv day --namespace log"), life);
+    }
+}
+
+#[test]
+fn a_load_into_an_image_that_is_removed_meanwhile_fails() {
+    let desk = Desk::new();
+    let mut load = desk.command("load drive.kv -").stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut pairs = load.stdin.take().unwrap();
+    pairs.write_all(b"city/oslo,59.91N\n").unwrap();
+    let begin = Instant::now();
+    while fs::remove_file(desk.path("drive.kv")).is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        sleep(Duration::from_millis(20));
+    }
+    drop(pairs);
+    let output = load.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.contains("it was removed meanwhile")), (Some(3), true), "{said}");
 }
 
 #[test]

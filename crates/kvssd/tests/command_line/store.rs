@@ -428,3 +428,24 @@ fn a_disk_that_becomes_full_loses_nothing() {
     done(&desk, &["put", "drive.kv", "later", "2"], b"");
     assert_eq!(done(&desk, &["get", "drive.kv", "later"], b""), b"2");
 }
+
+/// Also of few and large pairs, each of which takes a while.
+#[test]
+fn an_interrupt_ends_a_dump_at_the_next_pair() {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 64MiB");
+    let value = "v".repeat(400_000);
+    let pairs = (0..16).map(|number| format!("k{number},{value}\n")).collect::<String>();
+    desk.put("pairs.csv", &pairs);
+    desk.prints("-q load drive.kv pairs.csv");
+    let mut dump = desk.command("dump drive.kv - --format csv");
+    let mut dump = dump.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    // The second pair waits for its reader.
+    let mut output = BufReader::new(dump.stdout.take().unwrap());
+    output.read_until(b'\n', &mut Vec::new()).unwrap();
+    crate::send("INT", &dump);
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert_eq!(dump.wait().unwrap().code(), Some(130));
+    assert!(rest.lines().count() < 15, "{} more pairs", rest.lines().count());
+}
