@@ -6,6 +6,7 @@ use crate::fail::Failure;
 use crate::output::{JsonFile, say};
 use kvssd_report::{Study, StudyError, html};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -53,14 +54,17 @@ pub fn run(options: &ReportOptions) -> Outcome {
 }
 
 /// The report of a run in the folder of a sweep; none if it was not run yet.
-fn run_of_sweep(path: &Path) -> Result<Option<Value>, Failure> {
+pub fn run_of_sweep(path: &Path) -> Result<Option<Value>, Failure> {
     if fs::symlink_metadata(path).is_err_and(|why| why.kind() == ErrorKind::NotFound) {
         return Ok(None);
     }
     let run = read(path)?;
-    match run["experiments"].is_array() {
-        true => Ok(Some(run)),
-        false => Err(Failure::of_input(path)("it is no report of a run".to_owned())),
+    let wrong = |why: &str| Err(Failure::of_input(path)(why.to_owned()));
+    match run["experiments"].as_array().map(Vec::as_slice) {
+        // A file has the name of what it is of.
+        Some([asked]) if asked["hash"].as_str().map(OsStr::new) == path.file_stem() => Ok(Some(run)),
+        Some(_) => wrong("it is the report of another run"),
+        None => wrong("it is no report of a run"),
     }
 }
 

@@ -9,6 +9,7 @@
 use crate::Outcome;
 use crate::fail::Failure;
 use crate::output::{JsonFile, print};
+use crate::page::run_of_sweep;
 use crate::report::of_document;
 use kvssd_measure::columns;
 use kvssd_model::Estimate;
@@ -109,12 +110,11 @@ fn cells(folder: &Path) -> Result<Vec<Cell>, Failure> {
         .ok_or_else(|| wrong(&index_path, "it has no points: name the folder of a sweep".to_owned()))?;
     let mut cells: Vec<(String, Vec<Value>)> = Vec::new();
     for point in points {
-        let Some(path) = point["report"].as_str().map(|path| folder.join(path)).filter(|path| path.is_file()) else {
-            continue;
-        };
+        let Some(path) = point["report"].as_str().map(|path| folder.join(path)) else { continue };
+        let Some(report) = run_of_sweep(&path)? else { continue };
         let settings = point["at"].as_object().into_iter().flatten().filter(|(key, _)| *key != "seed");
         let name = settings.map(|(_, value)| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-        let (name, report) = (name.collect::<Vec<_>>().join(", "), read(&path)?);
+        let name = name.collect::<Vec<_>>().join(", ");
         // A drive that was full has none.
         if report["runs"].as_array().is_none_or(Vec::is_empty) {
             continue;

@@ -4,10 +4,12 @@ use super::plan::{Plan, Run};
 use crate::Outcome;
 use crate::fail::Failure;
 use crate::kept::{Claim, Kept, refuse_foreign};
+use crate::output::{counted, note};
 use crate::report::Report;
 use kvssd_measure::{Observer, Quiet};
 use kvssd_sim::SimError;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What helps where an index is not one: the runs go by their hashes, and need none.
@@ -28,7 +30,16 @@ impl Folder {
         refuse_foreign(&path.join("index.json"), REMEDY, is_index)?;
         refuse_foreign(&path.join("index.part"), REMEDY, begins_an_index)?;
         let folder = Folder { reports: Kept::open(&path.join("runs"))? };
-        Kept::open(path)?.wait("index", &Quiet)?.keep(&plan.index())?;
+        let kept = Kept::open(path)?;
+        let index = plan.index();
+        let left = kept.found("index").map_or(0, |before| reports_of(&before).difference(&reports_of(&index)).count());
+        if left > 0 {
+            let (runs, folder) = (counted(left, "run"), path.display());
+            note(&format!(
+                "{folder}: the index was of another sweep or program: {runs} of it are not in this one's, and stay"
+            ));
+        }
+        kept.wait("index", &Quiet)?.keep(&index)?;
         Ok(folder)
     }
 
@@ -84,6 +95,12 @@ impl Folder {
 /// Whether these are the bytes of an index, of whichever sweep and build.
 fn is_index(bytes: &[u8]) -> bool {
     serde_json::from_slice(bytes).is_ok_and(|index: Value| index["axes"].is_array() && index["points"].is_array())
+}
+
+/// The names of the reports in an index.
+fn reports_of(index: &Value) -> BTreeSet<String> {
+    let points = index["points"].as_array().into_iter().flatten();
+    points.filter_map(|point| point["report"].as_str().map(str::to_owned)).collect()
 }
 
 /// Whether these may be what a process that was killed has left of an index: maybe nothing.

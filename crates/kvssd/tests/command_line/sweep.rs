@@ -271,8 +271,11 @@ fn what_is_there_is_not_run_again_and_what_is_broken_is() {
     assert!(again.status.success() && !message(&again).contains("at once"), "{again:?}");
     let mut reports = desk.path("whole").join("runs").read_dir().unwrap().map(|entry| entry.unwrap().path());
     let (broken, other) = (reports.next().unwrap(), reports.next().unwrap());
-    for content in [b"{".to_vec(), fs::read(other).unwrap()] {
+    for (content, why) in [(b"{".to_vec(), "no JSON"), (fs::read(other).unwrap(), "the report of another run")] {
         fs::write(&broken, content).unwrap();
+        let page = desk.command("report whole -o page.html").output().unwrap();
+        assert!(!page.status.success() && message(&page).contains(why), "{page:?}");
+        desk.refuses("estimate --against whole", &[why]);
         let again = message(&sweep(&desk, "--out whole"));
         assert!(again.contains("1 run, up to 1 at once") && again.contains("7 more were run before"), "{again}");
         assert_eq!(files(&desk.path("whole")), before);
@@ -280,6 +283,10 @@ fn what_is_there_is_not_run_again_and_what_is_broken_is() {
     desk.put("experiment.toml", &EXPERIMENT.replace("to = 2", "to = 3"));
     let longer = message(&sweep(&desk, "--out whole"));
     assert!(longer.contains("4 runs") && longer.contains("8 more were run before"), "{longer}");
+    assert!(!longer.contains("another sweep"), "{longer}");
+    desk.put("experiment.toml", EXPERIMENT);
+    let shorter = message(&sweep(&desk, "--out whole"));
+    assert!(shorter.contains("4 runs of it are not in this one's"), "{shorter}");
 }
 
 #[test]
