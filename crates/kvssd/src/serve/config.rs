@@ -178,7 +178,7 @@ impl WrittenRights {
 /// What is wrong, and in which line. What else that line has is nobody's to read: it may be a secret, or the wrong file.
 fn without_text(text: &str, why: &toml::de::Error) -> String {
     let before = why.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    format!("line {}: {}", before.matches('\n').count() + 1, why.message().lines().collect::<Vec<_>>().join(" "))
+    format!("TOML, line {}: {}", before.matches('\n').count() + 1, why.message().lines().collect::<Vec<_>>().join(" "))
 }
 
 /// Refuses a secret in place of the name of its file, without saying it.
