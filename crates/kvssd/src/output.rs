@@ -120,9 +120,9 @@ fn fill(path: &Path, file: &mut dyn Write, write: impl FnOnce(&mut dyn Write) ->
 /// The file that a path means: that at the end of its links, which is written whole as any other. A device is none.
 fn target(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
-    // As many as the system follows. A link within /dev or /proc, such as /dev/stdout, leads to something that is open.
+    // As many as the system follows. Where /dev/stdout and its like lead to is open already.
     for _ in 0..40 {
-        let is_open = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
+        let is_open = fs::canonicalize(folder_of(&path)).is_ok_and(|folder| folder.starts_with("/proc"));
         match fs::read_link(&path) {
             Ok(to) if !is_open => path = folder_of(&path).join(to),
             _ => break,

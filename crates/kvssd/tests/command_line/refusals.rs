@@ -186,10 +186,12 @@ fn an_output_behind_links_is_written_whole() {
     }
     // What is open already takes more.
     desk.put("all.csv", "head\n");
-    let dump = Command::new("sh")
-        .args(["-c", "\"$0\" dump drive.kv /dev/stdout --format csv >>all.csv", env!("CARGO_BIN_EXE_kvssd")])
-        .current_dir(desk.path("."))
-        .status();
-    assert!(dump.unwrap().success());
-    assert_eq!(desk.read("all.csv"), "head\nk1,v1\n");
+    for output in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let dump = Command::new("sh")
+            .args(["-c", "\"$0\" dump drive.kv $1 --format csv >>all.csv", env!("CARGO_BIN_EXE_kvssd"), output])
+            .current_dir(desk.path("."))
+            .status();
+        assert!(dump.unwrap().success(), "{output}");
+    }
+    assert_eq!(desk.read("all.csv"), "head\nk1,v1\nk1,v1\nk1,v1\n");
 }
