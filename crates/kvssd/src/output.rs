@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::fail::Failure;
+use kvssd_nvme_auth::masked;
 use kvssd_sim::SimError;
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
@@ -242,29 +243,7 @@ pub fn note(text: &str) {
 
 /// Tells the user on the standard error. That it cannot be told is no reason to stop.
 pub fn say(text: &str) {
-    let _ = writeln!(stderr(), "kvssd: {}", line(&without_secrets(text)));
-}
-
-/// What secrets and keys of TLS begin with as they are written down.
-pub const SECRETS: [&str; 2] = ["DHHC-1:", "NVMeTLSkey-1:"];
-
-/// A text with nothing of the secrets that somebody gave in place of something else.
-fn without_secrets(text: &str) -> String {
-    let mut shown = text.to_owned();
-    for begin in SECRETS {
-        let mut at = 0;
-        while let Some(found) = shown[at..].find(begin) {
-            at += found + begin.len();
-            // How one is written down.
-            if shown[at..].starts_with("hh:") {
-                continue;
-            }
-            let is_other = |letter: char| !letter.is_ascii_alphanumeric() && !"+/=:%".contains(letter);
-            let end = shown[at..].find(is_other).map_or(shown.len(), |length| at + length);
-            shown.replace_range(at..end, "...");
-        }
-    }
-    shown
+    let _ = writeln!(stderr(), "kvssd: {}", line(&masked(text)));
 }
 
 /// A text as one line, whatever the names in it have: what a terminal would obey is written as in a program.

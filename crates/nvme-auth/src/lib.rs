@@ -15,6 +15,7 @@
 //! | `secret` | what is kept: `DHHC-1:hh:base64(secret, CRC-32):`, as nvme-cli writes it |
 //! | `tls_key` | the keys of TLS: `NVMeTLSkey-1:hh:base64(key, CRC-32):`, identities, and what is derived of them |
 //! | `interchange`, `private_file`, `files` | how both are written, and kept in files that nobody else may read |
+//! | `masking` | texts that somebody put one in by mistake are shown without it |
 //! | `hash`, `group` | SHA-256, 384, 512; no group, or ffdhe2048 to ffdhe8192 |
 //! | `message` | the layouts of all messages |
 //! | `proof` | what a response is computed from |
@@ -36,6 +37,7 @@ mod group;
 mod hash;
 mod host_side;
 mod interchange;
+mod masking;
 mod message;
 mod parties;
 mod private_file;
@@ -51,6 +53,7 @@ pub use files::{read_secret, read_tls_key};
 pub use group::Group;
 pub use hash::Hash;
 pub use host_side::{HostSide, Offer};
+pub use masking::{has_secret, masked};
 pub use message::MESSAGE_BYTES_MAX;
 pub use parties::{Credentials, Parties};
 pub use private_file::FileError;

@@ -23,7 +23,7 @@ use fluent_uri::component::IAuthority;
 use fluent_uri::pct_enc::encoder::{IPath, IQuery};
 use fluent_uri::pct_enc::{EStr, EString, Encoder};
 use fluent_uri::{Iri, ParseError};
-use kvssd_nvme_auth::{Credentials, TlsKey, read_secret, read_tls_key};
+use kvssd_nvme_auth::{Credentials, TlsKey, has_secret, masked, read_secret, read_tls_key};
 use kvssd_nvme_spec::fabrics::NQN_BYTES_MAX;
 use kvssd_types::NamespaceId;
 use std::fmt;
@@ -129,7 +129,8 @@ impl FromStr for DriveUrl {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        parse(text).map_err(|why| Error::InvalidUrl(format!("{text}: {why}")))
+        // One who pastes a secret where it does not belong finds it in no log.
+        parse(text).map_err(|why| Error::InvalidUrl(masked(&format!("{text}: {why}"))))
     }
 }
 
@@ -192,6 +193,9 @@ fn explain(text: &str, rest: &str, error: ParseError) -> String {
 
 impl DriveUrl {
     fn set(&mut self, key: &str, value: String) -> Result<(), String> {
+        if has_secret(&value) {
+            return Err(format!("{key}: this is a secret itself: write it to a file, and here that file's name"));
+        }
         match key {
             "ns" => self.namespace = NamespaceId(number(key, &value, 1, u64::from(u32::MAX) - 1)? as u32),
             "depth" => self.queue_depth = number(key, &value, 1, u64::from(QUEUE_DEPTH_MAX))? as u16,
@@ -361,6 +365,15 @@ mod tests {
             assert!(error_of(text).contains(why), "{text}: {}", error_of(text));
         }
         assert!(error_of(&format!("nvme+tcp://drive/{}", "n".repeat(224))).contains("223"));
+    }
+
+    #[test]
+    fn a_secret_in_the_wrong_place_is_not_repeated() {
+        for key in ["secret-file", "controller-secret-file", "tls-key-file", "host", "secret"] {
+            let said = error_of(&format!("nvme+tcp://drive?{key}=DHHC-1:00:c2VjcmV0LXNlY3JldA==:&ns=2"));
+            assert!(said.contains("a secret itself: write it to a file") && said.contains("&ns=2"), "{said}");
+            assert!(said.contains(&format!("{key}=DHHC-1:...")) && !said.contains("c2Vj"), "{said}");
+        }
     }
 
     #[test]

@@ -16,9 +16,8 @@
 
 use crate::arguments::units::{count, size};
 use crate::fail::Failure;
-use crate::output::SECRETS;
 use crate::text::refuse_pipe;
-use kvssd_nvme_auth::{Credentials, Secret, TlsKey, read_secret, read_tls_key};
+use kvssd_nvme_auth::{Credentials, Secret, TlsKey, has_secret, read_secret, read_tls_key};
 use kvssd_nvme_target::{HostRights, Namespaces, Quota, Rate, Rights};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,7 +182,7 @@ fn without_text(text: &str, why: &toml::de::Error) -> String {
 
 /// Refuses a secret in place of the name of its file, without saying it.
 fn refuse_secret(key: &str, file: &Path) -> Result<(), String> {
-    match SECRETS.iter().any(|begin| file.to_string_lossy().contains(begin)) {
+    match has_secret(&file.to_string_lossy()) {
         true => Err(format!("{key}: this is a secret itself: write it to a file, and here that file's name")),
         false => Ok(()),
     }
