@@ -337,11 +337,17 @@ impl Drive {
         self.large.as_ref().map_or(self.engine().value_bytes_max(), |large| large.value_bytes_max.into())
     }
 
-    /// The most bytes that keys and values of a batch have together. On a drive of large values none of the values may have more than
-    /// half of that, each pair takes a byte of it, and keys that had a large one a few more.
+    /// The most bytes that keys and values of a batch have together. On a drive of large values each pair takes a byte of it, and keys that
+    /// had a large one a few more.
     #[must_use]
     pub fn batch_bytes_max(&self) -> u64 {
         self.engine().value_bytes_max()
+    }
+
+    /// The largest value of a batch, in bytes: on a drive of large values about half of [`Drive::batch_bytes_max`].
+    #[must_use]
+    pub fn batch_value_bytes_max(&self) -> u64 {
+        self.large.as_ref().map_or(self.engine().value_bytes_max(), |large| large.inline_bytes_max().into())
     }
 
     /// Whether commands are committed each (false, as in the beginning) or all together by [`Drive::commit`] (true): what was

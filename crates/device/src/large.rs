@@ -60,7 +60,7 @@ impl LargeValues {
     /// Executes a command of a host. A change that may come again, and was not made yet, has a name: the one command has it that makes it so.
     ///
     /// # Errors
-    /// What the drive answers; [`KvError::InvalidValueSize`], [`KvError::BatchTooLarge`] of values that are too large for it.
+    /// What the drive answers; [`KvError::InvalidValueSize`], [`KvError::BatchValueTooLarge`].
     pub(crate) fn execute_as(
         &mut self,
         records: &mut dyn Records,
@@ -163,7 +163,7 @@ impl LargeValues {
     }
 
     /// The most bytes of a value that stays in the record: a batch must have room for one, and for ledgers.
-    fn inline_bytes_max(&self) -> u32 {
+    pub(crate) fn inline_bytes_max(&self) -> u32 {
         self.segment_bytes / 2
     }
 

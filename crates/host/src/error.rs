@@ -87,6 +87,16 @@ pub enum Error {
         /// The most that a batch has.
         bytes_max: u64,
     },
+    /// A value that is larger than those of a batch may be, or of a transaction: nothing was changed. By itself it can be stored.
+    #[error(
+        "a value of {value_bytes} bytes is too large for a batch or a transaction: this drive takes {value_bytes_max} there"
+    )]
+    BatchValueTooLarge {
+        /// Bytes of the value.
+        value_bytes: u64,
+        /// The most that a value of a batch has.
+        value_bytes_max: u64,
+    },
     /// No namespace has that name or number.
     #[error("there is no namespace {name}")]
     NoNamespace {
@@ -153,6 +163,9 @@ impl From<KvError> for Error {
             KvError::KeyExists => Error::KeyExists,
             KvError::Unrecovered(why) => Error::Damaged { why },
             KvError::Failed(why) => Error::Failed { why },
+            KvError::BatchValueTooLarge { value_bytes, value_bytes_max } => {
+                Error::BatchValueTooLarge { value_bytes, value_bytes_max }
+            }
             KvError::BatchTooLarge { changes, changes_max, bytes, bytes_max } => {
                 Error::BatchTooLarge { changes, changes_max, bytes, bytes_max }
             }

@@ -259,6 +259,7 @@ fn stats(report: &DriveReport) -> Stats {
         capacity_bytes: namespaces().map(|identify| identify.size_bytes.get()).sum(),
         value_bytes_max: value_bytes_max.unwrap_or(0).into(),
         batch_bytes_max: 0,
+        batch_value_bytes_max: 0,
         batch_changes_max: 0,
         has_failed: report.has_failed,
         staging_note: None,

@@ -15,6 +15,8 @@ pub struct Stats {
     pub value_bytes_max: u64,
     /// The most bytes of keys and values of a batch; 0 on the wire, which has none.
     pub batch_bytes_max: u64,
+    /// The largest value of a batch or a transaction; 0 on the wire, which has none.
+    pub batch_value_bytes_max: u64,
     /// The most changes of a batch; 0 on the wire, which has none.
     pub batch_changes_max: usize,
     /// On the wire: the drive says that it has failed, or that it only reads. Whoever serves it says why.
@@ -61,6 +63,7 @@ impl Stats {
             capacity_bytes: utilization.capacity_bytes,
             value_bytes_max: first.value_bytes_max(),
             batch_bytes_max: first.batch_bytes_max(),
+            batch_value_bytes_max: first.batch_value_bytes_max(),
             batch_changes_max: first.engine().batch_changes_max(),
             has_failed: false,
             staging_note: partitions.staging_note().map(str::to_owned),

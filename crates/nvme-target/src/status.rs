@@ -9,7 +9,9 @@ pub(crate) const NAMESPACES_MAX: u32 = 16;
 pub(crate) fn status_of(error: &KvError) -> Status {
     match error {
         KvError::CapacityExceeded => Status::CapacityExceeded,
-        KvError::InvalidValueSize { .. } | KvError::BatchTooLarge { .. } => Status::InvalidValueSize,
+        KvError::InvalidValueSize { .. } | KvError::BatchTooLarge { .. } | KvError::BatchValueTooLarge { .. } => {
+            Status::InvalidValueSize
+        }
         KvError::InvalidKeySize { .. } => Status::InvalidKeySize,
         KvError::KeyNotFound => Status::KeyDoesNotExist,
         KvError::KeyExists => Status::KeyExists,

@@ -31,7 +31,8 @@ pub(crate) fn of_store(error: &StoreError) -> PyErr {
         StoreError::InvalidOptions { .. }
         | StoreError::InvalidKey { .. }
         | StoreError::InvalidValue { .. }
-        | StoreError::BatchTooLarge { .. } => InvalidError::new_err(line),
+        | StoreError::BatchTooLarge { .. }
+        | StoreError::BatchValueTooLarge { .. } => InvalidError::new_err(line),
         StoreError::NoNamespace { .. } => NamespaceError::new_err(line),
         StoreError::Full | StoreError::QuotaFull => FullError::new_err(line),
         StoreError::ReadOnly => ReadOnlyError::new_err(line),

@@ -56,6 +56,16 @@ pub enum KvError {
         /// The most that a batch has.
         bytes_max: u64,
     },
+    /// As [`KvError::BatchTooLarge`], of one value: those of a batch stay in their records.
+    #[error(
+        "a batch with a value of {value_bytes} bytes, and this drive takes values of {value_bytes_max} in one at most"
+    )]
+    BatchValueTooLarge {
+        /// Bytes of the value.
+        value_bytes: u64,
+        /// The most that a value of a batch has.
+        value_bytes_max: u64,
+    },
     /// Generic status 0Bh, invalid namespace or format.
     #[error("there is no namespace {0}")]
     NoSuchNamespace(crate::NamespaceId),

@@ -21,12 +21,12 @@ impl LargeValues {
 
     /// Whether all values of a batch stay in their records.
     fn check_inline(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
-        let sizes = || changes.iter().filter_map(|change| change.value.as_ref()).map(Value::len);
-        if sizes().all(|bytes| bytes <= self.inline_bytes_max() as usize) {
-            return Ok(());
+        let largest = changes.iter().filter_map(|change| change.value.as_ref()).map(Value::len).max().unwrap_or(0);
+        let (value_bytes, value_bytes_max) = (largest as u64, self.inline_bytes_max().into());
+        match value_bytes <= value_bytes_max {
+            true => Ok(()),
+            false => Err(KvError::BatchValueTooLarge { value_bytes, value_bytes_max }),
         }
-        let (bytes, bytes_max) = (sizes().sum::<usize>() as u64, self.inline_bytes_max().into());
-        Err(KvError::BatchTooLarge { changes: changes.len(), changes_max: changes.len(), bytes, bytes_max })
     }
 
     /// Makes all changes or none. Keys may have had large values; they get none.

@@ -204,7 +204,7 @@ fn conditions_and_batches_know_large_values() {
     large.execute(&mut drive, FIRST, store(b"b", &big)).unwrap();
     let change = |name, value| BatchChange { namespace: FIRST, key: key(name), value };
     let refused = large.execute(&mut drive, FIRST, Command::Batch { changes: &[change(b"a", Some(big.clone()))] });
-    assert!(matches!(refused, Err(KvError::BatchTooLarge { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(KvError::BatchValueTooLarge { .. })), "{refused:?}");
     let changes = [change(b"a", Some(small.clone())), change(b"b", None), change(b"c", Some(small.clone()))];
     large.execute(&mut drive, FIRST, Command::Batch { changes: &changes }).unwrap();
     assert_eq!(

@@ -71,6 +71,7 @@ class Stats(TypedDict):
     capacity_bytes: int
     value_bytes_max: int
     batch_bytes_max: int
+    batch_value_bytes_max: int
     batch_changes_max: int
     write_amplification: Optional[float]
     firmware: Optional[FirmwareStats]
