@@ -116,7 +116,7 @@ fn full(stats: &Stats) -> f64 {
 fn page(stats: &Stats) -> String {
     let mut lines = Vec::new();
     if stats.has_failed {
-        lines.push(("state", "it has failed; its service says why".to_owned()));
+        lines.push(("state", "it has failed: its service says why, and has to be started again".to_owned()));
     }
     if let Some(FirmwareStats { pairs, pair_bytes, .. }) = stats.firmware {
         lines.push(("pairs", pairs.to_string()));

@@ -30,7 +30,7 @@ const BESIDE_VALUE_BYTES: u32 = 512;
 /// The most keys of one List: a buffer of 80 KiB, or of 1 MiB where keys may be long.
 const LIST_KEYS_MAX: usize = 4096;
 
-const DRIVE_FAILED: &str = "the drive has failed (internal error); its service says why";
+const DRIVE_FAILED: &str = "the drive has failed (internal error): its service says why, and has to be started again";
 
 /// The limits of a namespace, by Identify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

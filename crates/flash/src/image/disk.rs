@@ -4,7 +4,7 @@
 //! lies there is what a mount after a crash at that moment would find. That goes for all parts of an image: they are one file.
 
 use super::error::{ImageError, ImageFault};
-use super::files::{Files, RawFile};
+use super::files::{Files, RawFile, in_parts};
 use super::layout::{HOLDER_AT, HOLDER_BYTES, MAGIC, MAGIC_UNFINISHED, is_image};
 use super::window::Window;
 use crate::Owner;
@@ -14,8 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Zeros are written in pieces of this many bytes.
-const PIECE_BYTES: u64 = 1 << 20;
 const PID_BYTES: usize = 4;
 
 /// An open and locked file, or a part of it.
@@ -128,16 +126,9 @@ impl Disk {
         let set = self.file.set_length(bytes);
         set.map_err(|error| self.error(failed(&format!("make it {bytes} bytes long"), &error)))?;
         if preallocate {
-            let zeros = vec![0; PIECE_BYTES as usize];
             // The first bytes are written already.
-            let mut at = HOLDER_AT + HOLDER_BYTES as u64;
-            while at < bytes {
-                let count = (bytes - at).min(PIECE_BYTES);
-                self.write_all(at, &zeros[..count as usize]).map_err(|error| {
-                    self.error(failed(&format!("reserve all of its {bytes} bytes, only {at} of them"), &error))
-                })?;
-                at += count;
-            }
+            let taken = self.file.take_room(HOLDER_AT + HOLDER_BYTES as u64, bytes);
+            taken.map_err(|error| self.error(failed(&format!("reserve all of its {bytes} bytes"), &error)))?;
         }
         Ok(())
     }
@@ -286,24 +277,10 @@ impl Drop for Disk {
     }
 }
 
-/// Writes the rest again and again until all is written.
-fn in_parts(at: u64, bytes: &[u8], mut write: impl FnMut(u64, &[u8]) -> io::Result<usize>) -> io::Result<()> {
-    let mut written = 0;
-    while written < bytes.len() {
-        match write(at + written as u64, &bytes[written..]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => written += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
 /// That the system could not do `what`.
 pub(super) fn failed(what: &str, error: &io::Error) -> ImageFault {
     let advice = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room on its file system, then try again",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room on its file system, then start again",
         _ => "",
     };
     ImageFault::Failed { what: what.to_owned(), why: format!("{error}{advice}") }
@@ -319,7 +296,7 @@ mod tests {
             assert!(
                 failed("write pages", &kind.into())
                     .to_string()
-                    .ends_with("; make room on its file system, then try again")
+                    .ends_with("; make room on its file system, then start again")
             );
         }
         assert!(!failed("write pages", &io::ErrorKind::BrokenPipe.into()).to_string().contains("room"));

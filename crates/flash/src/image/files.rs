@@ -9,7 +9,8 @@
 //! Every call may fail, and a write may take fewer bytes than it was given: that is what the system does.
 
 use super::system_file::SystemFile;
-use rustix::io::Errno;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::{Errno, retry_on_intr};
 use std::collections::hash_map::RandomState;
 use std::fmt::Debug;
 use std::fs::{self, File, TryLockError};
@@ -17,6 +18,9 @@ use std::hash::BuildHasher;
 use std::io::{self, IoSliceMut};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+
+/// Zeros are written in pieces of this many bytes.
+const ZEROS_BYTES: u64 = 1 << 20;
 
 /// A place for files: what it does not say otherwise is as in the system's.
 pub trait Files: Debug + Send + Sync {
@@ -85,6 +89,14 @@ pub trait RawFile: Debug + Send + Sync {
     /// # Errors
     /// What the system says.
     fn set_length(&mut self, bytes: u64) -> io::Result<()>;
+
+    /// Takes room on the disk for the bytes from `from` to `to`, which are there as zeros.
+    ///
+    /// # Errors
+    /// What the system says: that there is not so much, for one.
+    fn take_room(&mut self, from: u64, to: u64) -> io::Result<()> {
+        write_zeros(from, to, |at, zeros| self.write_at(at, zeros))
+    }
 
     /// Fills `out` with the bytes from `at` on.
     ///
@@ -157,6 +169,35 @@ impl Files for SystemFiles {
     }
 }
 
+/// Writes the rest again and again until all is written.
+pub(super) fn in_parts(
+    at: u64,
+    bytes: &[u8],
+    mut write: impl FnMut(u64, &[u8]) -> io::Result<usize>,
+) -> io::Result<()> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match write(at + written as u64, &bytes[written..]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn write_zeros(from: u64, to: u64, mut write: impl FnMut(u64, &[u8]) -> io::Result<usize>) -> io::Result<()> {
+    let zeros = vec![0; ZEROS_BYTES as usize];
+    let mut at = from;
+    while at < to {
+        let count = (to - at).min(ZEROS_BYTES);
+        in_parts(at, &zeros[..count as usize], &mut write)?;
+        at += count;
+    }
+    Ok(())
+}
+
 impl RawFile for File {
     fn length_bytes(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
@@ -169,6 +210,14 @@ impl RawFile for File {
 
     fn set_length(&mut self, bytes: u64) -> io::Result<()> {
         self.set_len(bytes)
+    }
+
+    fn take_room(&mut self, from: u64, to: u64) -> io::Result<()> {
+        match retry_on_intr(|| fallocate(&*self, FallocateFlags::empty(), from, to - from)) {
+            // The file system has no such call.
+            Err(Errno::OPNOTSUPP) => write_zeros(from, to, |at, zeros| RawFile::write_at(self, at, zeros)),
+            taken => Ok(taken?),
+        }
     }
 
     fn read_at(&self, at: u64, out: &mut [u8]) -> io::Result<()> {

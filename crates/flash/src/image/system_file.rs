@@ -55,6 +55,10 @@ impl RawFile for SystemFile {
         self.file.set_length(bytes)
     }
 
+    fn take_room(&mut self, from: u64, to: u64) -> io::Result<()> {
+        self.file.take_room(from, to)
+    }
+
     fn read_at(&self, at: u64, out: &mut [u8]) -> io::Result<()> {
         self.file.read_at(at, out)
     }
