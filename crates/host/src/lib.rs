@@ -69,7 +69,7 @@ pub use kvssd_cache::{AdmissionRule, AttributesError, CacheAttributes, CachePlan
 pub use kvssd_device::{CacheInfo, FirmwareStats};
 pub use kvssd_flash::Owner;
 pub use kvssd_ftl::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo};
-pub use kvssd_nvme_client::{Digests, DriveUrl};
+pub use kvssd_nvme_client::{Digests, DriveUrl, give_up_when};
 pub use kvssd_types::{Blob, IteratorOptions, NamespaceId, StoreCondition, Value};
 pub use namespace::Namespace;
 pub use options::{Missing, Options};

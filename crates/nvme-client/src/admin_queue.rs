@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
 use crate::queue_pair::{Completion, Payload, QueueLimits};
 use crate::request::drive_failed;
+use crate::time_left::Deadline;
 use crate::url::DriveUrl;
 use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage, Identify};
 use kvssd_nvme_spec::command::NAMESPACE_ALL;
@@ -32,7 +33,7 @@ use kvssd_nvme_spec::named::{
 use kvssd_nvme_spec::{Status, SubmissionEntry};
 use kvssd_runtime::net::SocketAddr;
 use kvssd_runtime::thread::sleep;
-use kvssd_runtime::time::{Duration, Instant};
+use kvssd_runtime::time::Duration;
 use kvssd_types::NamespaceId;
 use zerocopy::IntoBytes;
 
@@ -71,7 +72,7 @@ impl AdminQueue {
         host: &HostIdentity,
         addresses: &[SocketAddr],
         nqn: &str,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<AdminQueue, Failure> {
         let limits = QueueLimits {
             depth: ADMIN_DEPTH,
@@ -95,11 +96,11 @@ impl AdminQueue {
     }
 
     /// Executes a command that must succeed.
-    fn call(&self, entry: &SubmissionEntry, payload: &Payload, deadline: Instant) -> Result<Completion, Failure> {
+    fn call(&self, entry: &SubmissionEntry, payload: &Payload, deadline: &Deadline) -> Result<Completion, Failure> {
         Ok(succeeded(self.connection.call(entry, payload, deadline)?)?)
     }
 
-    fn set_configuration(&self, to: Configuration, deadline: Instant) -> Result<(), Failure> {
+    fn set_configuration(&self, to: Configuration, deadline: &Deadline) -> Result<(), Failure> {
         let set = FabricsCommand::PropertySet { offset: property::CONFIGURATION, is_wide: false, value: to.0.into() };
         self.call(&set.into(), &Payload::None, deadline).map(|_| ())
     }
@@ -108,7 +109,7 @@ impl AdminQueue {
         &self,
         what: &str,
         is_reached: impl Fn(ControllerStatus) -> bool,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<(), Failure> {
         let get = FabricsCommand::PropertyGet { offset: property::STATUS, is_wide: false }.into();
         loop {
@@ -116,14 +117,14 @@ impl AdminQueue {
             if is_reached(status) {
                 return Ok(());
             }
-            if Instant::now() >= deadline {
+            if deadline.is_over() {
                 return Err(ConnectionLost::new(&format!("its controller does not {what}")).into());
             }
             sleep(STATUS_POLL_INTERVAL);
         }
     }
 
-    fn identify(&self, cns: u8, namespace: u32, command_set: u8, deadline: Instant) -> Result<Vec<u8>, Failure> {
+    fn identify(&self, cns: u8, namespace: u32, command_set: u8, deadline: &Deadline) -> Result<Vec<u8>, Failure> {
         let entry = AdminCommand::Identify(Identify { cns, command_set, ..Identify::default() }).entry(namespace);
         let completion = self.connection.call(&entry, &Payload::In(IDENTIFY_BYTES as u32), deadline)?;
         if completion.entry.status() == Ok(Status::InvalidNamespace) {
@@ -132,7 +133,7 @@ impl AdminQueue {
         Ok(succeeded(completion)?.data)
     }
 
-    pub(crate) fn identify_controller(&self, deadline: Instant) -> Result<IdentifyController, Failure> {
+    pub(crate) fn identify_controller(&self, deadline: &Deadline) -> Result<IdentifyController, Failure> {
         let data = self.identify(cns::CONTROLLER, 0, 0, deadline)?;
         Ok(*IdentifyController::from_data(&data).ok_or_else(short_identify)?)
     }
@@ -141,7 +142,7 @@ impl AdminQueue {
     pub(crate) fn identify_namespace(
         &self,
         namespace: NamespaceId,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<IdentifyKvNamespace, Failure> {
         let data = self.identify(cns::COMMAND_SET_NAMESPACE, namespace.0, COMMAND_SET_KEY_VALUE, deadline)?;
         let found = *IdentifyKvNamespace::from_data(&data).ok_or_else(short_identify)?;
@@ -153,7 +154,7 @@ impl AdminQueue {
     }
 
     /// Identify of all key-value namespaces, in the order of their numbers.
-    pub(crate) fn namespaces(&self, deadline: Instant) -> Result<Vec<(NamespaceId, IdentifyKvNamespace)>, Failure> {
+    pub(crate) fn namespaces(&self, deadline: &Deadline) -> Result<Vec<(NamespaceId, IdentifyKvNamespace)>, Failure> {
         let (mut found, mut after) = (Vec::new(), 0);
         loop {
             let list = self.identify(cns::COMMAND_SET_NAMESPACE_LIST, after, COMMAND_SET_KEY_VALUE, deadline)?;
@@ -176,7 +177,7 @@ impl AdminQueue {
     }
 
     /// The first `length_bytes` of a log page.
-    pub(crate) fn log_page(&self, page: u8, length_bytes: u32, deadline: Instant) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn log_page(&self, page: u8, length_bytes: u32, deadline: &Deadline) -> Result<Vec<u8>, Failure> {
         // A drive of an earlier release refuses what came in the place of another one, until a list without Retain is read:
         // with commands under way that is never the moment.
         let wanted =
@@ -187,14 +188,14 @@ impl AdminQueue {
 
     /// Whether the controller has the commands of [`named`](kvssd_nvme_spec::named): another make's feature C1h says
     /// something else.
-    pub(crate) fn has_extensions(&self, deadline: Instant) -> Result<bool, ConnectionLost> {
+    pub(crate) fn has_extensions(&self, deadline: &Deadline) -> Result<bool, ConnectionLost> {
         let get = AdminCommand::GetFeatures { feature: feature::EXTENSIONS, select: 0, value: 0 };
         let completion = self.connection.call(&get.entry(0), &Payload::None, deadline)?.entry;
         Ok(completion.status() == Ok(Status::Success) && completion.dword0.get() == SIGNATURE)
     }
 
     /// The namespaces by their names.
-    pub(crate) fn named(&self, deadline: Instant) -> Result<Vec<NamespaceEntry>, Failure> {
+    pub(crate) fn named(&self, deadline: &Deadline) -> Result<Vec<NamespaceEntry>, Failure> {
         let bytes_max = (HEADER_BYTES + NAMED_MAX * ENTRY_BYTES) as u32;
         let page = self.log_page(page::NAMESPACES, bytes_max, deadline)?;
         let damaged = || Error::Damaged("the drive sent a page of its namespaces that cannot be".to_owned());
@@ -202,7 +203,7 @@ impl AdminQueue {
     }
 
     /// The namespaces that are caches.
-    pub(crate) fn caches(&self, deadline: Instant) -> Result<Vec<CacheEntry>, Failure> {
+    pub(crate) fn caches(&self, deadline: &Deadline) -> Result<Vec<CacheEntry>, Failure> {
         let bytes_max = (HEADER_BYTES + NAMED_MAX * CACHE_ENTRY_BYTES) as u32;
         let page = self.log_page(page::CACHES, bytes_max, deadline)?;
         let damaged = || Error::Damaged("the drive sent a page of its caches that cannot be".to_owned());
@@ -210,7 +211,7 @@ impl AdminQueue {
     }
 
     /// Requests one I/O queue (feature 07h).
-    pub(crate) fn request_io_queue(&self, deadline: Instant) -> Result<(), Failure> {
+    pub(crate) fn request_io_queue(&self, deadline: &Deadline) -> Result<(), Failure> {
         let set = AdminCommand::SetFeatures { feature: feature::QUEUES, save: false, value: queue_count_value(1) };
         self.call(&set.entry(0), &Payload::None, deadline).map(|_| ())
     }
@@ -219,7 +220,7 @@ impl AdminQueue {
     pub(crate) fn let_deletes_need_keys(
         &self,
         namespace: NamespaceId,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<bool, ConnectionLost> {
         let (feature, value) = (feature::KEY_VALUE_CONFIGURATION, DELETE_NEEDS_KEY);
         let entry = AdminCommand::SetFeatures { feature, save: false, value }.entry(namespace.0);
@@ -227,13 +228,13 @@ impl AdminQueue {
         Ok(completion.entry.status() == Ok(Status::Success))
     }
 
-    pub(crate) fn keep_alive(&self, deadline: Instant) -> Result<(), ConnectionLost> {
+    pub(crate) fn keep_alive(&self, deadline: &Deadline) -> Result<(), ConnectionLost> {
         self.connection.call(&AdminCommand::KeepAlive.entry(0), &Payload::None, deadline).map(|_| ())
     }
 
     /// Shuts the controller down in order (CC.SHN, CSTS.SHST).
     pub(crate) fn shut_down(&self) -> Result<(), Failure> {
-        let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
+        let deadline = &Deadline::of_caller(SHUTDOWN_TIMEOUT);
         self.set_configuration(Configuration::KEY_VALUE.with_shutdown(), deadline)?;
         self.wait_for_status("shut down", ControllerStatus::is_shut_down, deadline)
     }
@@ -247,7 +248,7 @@ pub(crate) fn connect_queue(
     controller: u16,
     host: &HostIdentity,
     nqn: &str,
-    deadline: Instant,
+    deadline: &Deadline,
 ) -> Result<u16, Failure> {
     let data = ConnectData::new(host.id, controller, nqn, &host.nqn);
     let payload = Payload::Out(data.as_bytes().into());

@@ -19,13 +19,14 @@ use crate::queue_pair::{Completion, Payload, QueueLimits};
 use crate::recognition::Recognition;
 use crate::report::DriveReport;
 use crate::request::{NamespaceLimits, Request};
+use crate::time_left::Deadline;
 use crate::url::DriveUrl;
 use kvssd_nvme_spec::SubmissionEntry;
 use kvssd_nvme_spec::fabrics::Connect;
 use kvssd_nvme_spec::identify::{IdentifyController, IdentifyKvNamespace};
 use kvssd_nvme_spec::named::{CacheEntry, FLAG_CACHE, NamespaceEntry};
 use kvssd_runtime::sync::{Arc, PoisonError, RwLock};
-use kvssd_runtime::time::{Duration, Instant};
+use kvssd_runtime::time::Duration;
 use kvssd_types::NamespaceId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -64,7 +65,7 @@ impl Association {
         host: &HostIdentity,
         is_read_only: bool,
         meant: &Arc<Meant>,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<Association, Failure> {
         let Subsystem { nqn, addresses } = resolve(url, host, deadline)?;
         let admin = AdminQueue::connect(url, host, &addresses, &nqn, deadline)?;
@@ -123,7 +124,7 @@ impl Association {
     }
 
     /// The limits of a namespace, and which one it is. The controller is asked once.
-    pub(crate) fn limits(&self, namespace: NamespaceId, deadline: Instant) -> Result<NamespaceLimits, Failure> {
+    pub(crate) fn limits(&self, namespace: NamespaceId, deadline: &Deadline) -> Result<NamespaceLimits, Failure> {
         let birth = self.birth(namespace, deadline)?;
         if let Some(limits) = self.namespaces.read().unwrap_or_else(PoisonError::into_inner).get(&namespace) {
             return Ok(NamespaceLimits { birth, ..*limits });
@@ -142,7 +143,7 @@ impl Association {
     }
 
     /// The birth that a number means: from its first use on that of who had it then. `None` of a drive that tells none.
-    fn birth(&self, namespace: NamespaceId, deadline: Instant) -> Result<Option<u32>, Failure> {
+    fn birth(&self, namespace: NamespaceId, deadline: &Deadline) -> Result<Option<u32>, Failure> {
         if !self.has_extensions {
             return Ok(None);
         }
@@ -159,12 +160,12 @@ impl Association {
         }
     }
 
-    pub(crate) fn namespaces(&self, deadline: Instant) -> Result<Vec<(NamespaceId, IdentifyKvNamespace)>, Failure> {
+    pub(crate) fn namespaces(&self, deadline: &Deadline) -> Result<Vec<(NamespaceId, IdentifyKvNamespace)>, Failure> {
         self.admin.namespaces(deadline)
     }
 
     /// The namespaces by their names, in the order of their numbers; `None` of a drive that does not tell them.
-    pub(crate) fn named(&self, deadline: Instant) -> Result<Option<Vec<NamespaceEntry>>, Failure> {
+    pub(crate) fn named(&self, deadline: &Deadline) -> Result<Option<Vec<NamespaceEntry>>, Failure> {
         if !self.has_extensions {
             return Ok(None);
         }
@@ -175,7 +176,7 @@ impl Association {
     }
 
     /// The namespaces that are caches; none of a drive that knows no caches.
-    pub(crate) fn caches(&self, deadline: Instant) -> Result<Vec<CacheEntry>, Failure> {
+    pub(crate) fn caches(&self, deadline: &Deadline) -> Result<Vec<CacheEntry>, Failure> {
         let has_some =
             self.named(deadline)?.unwrap_or_default().iter().any(|entry| entry.flags.get() & FLAG_CACHE != 0);
         if has_some { self.admin.caches(deadline) } else { Ok(Vec::new()) }
@@ -186,16 +187,16 @@ impl Association {
         &self,
         entry: &SubmissionEntry,
         payload: &Payload,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<Completion, ConnectionLost> {
         self.admin.connection.call(entry, payload, deadline)
     }
 
-    pub(crate) fn report(&self, deadline: Instant) -> Result<DriveReport, Failure> {
+    pub(crate) fn report(&self, deadline: &Deadline) -> Result<DriveReport, Failure> {
         DriveReport::read(&self.admin, &self.controller, deadline)
     }
 
-    pub(crate) fn keep_alive(&self, deadline: Instant) -> Result<(), ConnectionLost> {
+    pub(crate) fn keep_alive(&self, deadline: &Deadline) -> Result<(), ConnectionLost> {
         self.admin.keep_alive(deadline)
     }
 

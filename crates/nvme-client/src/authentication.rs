@@ -5,11 +5,11 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
 use crate::queue_pair::Payload;
+use crate::time_left::Deadline;
 use kvssd_nvme_auth::{HostSide, MESSAGE_BYTES_MAX, Offer, Parties, Progress, Randomness};
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::fabrics::{AUTHENTICATION_IN_BAND, AUTHENTICATION_REQUIRED, FabricsCommand, Security};
 use kvssd_runtime::random_u64;
-use kvssd_runtime::time::Instant;
 
 /// Does what the result of a Connect asks for. A drive that should prove itself and does not want to is refused.
 pub(crate) fn authenticate(
@@ -17,7 +17,7 @@ pub(crate) fn authenticate(
     host: &HostIdentity,
     nqn: &str,
     connected: u64,
-    deadline: Instant,
+    deadline: &Deadline,
 ) -> Result<(), Failure> {
     let refused = |why: &str| Err(Error::Refused(why.to_owned()).into());
     let is_asked_for = connected & AUTHENTICATION_REQUIRED != 0;
@@ -44,7 +44,7 @@ pub(crate) fn authenticate(
     exchange(connection, side, deadline)
 }
 
-fn exchange(connection: &Connection, mut side: HostSide, deadline: Instant) -> Result<(), Failure> {
+fn exchange(connection: &Connection, mut side: HostSide, deadline: &Deadline) -> Result<(), Failure> {
     loop {
         if let Some(message) = side.message() {
             let entry = FabricsCommand::AuthenticationSend(Security::authentication(message.len() as u32));

@@ -7,9 +7,9 @@
 mod secure;
 
 use crate::failure::Failure;
+use crate::time_left::Deadline;
 use kvssd_nvme_auth::PresharedKey;
 use kvssd_runtime::net::TcpStream;
-use kvssd_runtime::time::Instant;
 use std::io::{self, Read, Write};
 
 /// A connected socket.
@@ -24,7 +24,7 @@ impl Channel {
     pub(crate) fn open(
         socket: TcpStream,
         keys: Option<Vec<PresharedKey>>,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<Channel, Failure> {
         #[cfg(feature = "tls")]
         return Ok(Channel {

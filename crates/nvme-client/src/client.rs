@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::link::Link;
 use crate::report::DriveReport;
 use crate::request::key_bytes_max;
+use crate::time_left::Deadline;
 use crate::url::DriveUrl;
 use crate::{Error, namespaces, pipeline};
 use kvssd_nvme_spec::identify::IdentifyKvNamespace;
@@ -12,7 +13,6 @@ use kvssd_nvme_spec::kv::LONG_KEY_BYTES_MAX;
 use kvssd_nvme_spec::named::{CacheEntry, CreateNamespace, NamespaceEntry, SetCache};
 use kvssd_runtime::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use kvssd_runtime::thread;
-use kvssd_runtime::time::Instant;
 use kvssd_types::{Command, NamespaceId, Reply};
 
 /// A drive on the wire. Threads share it: they share its queue, and who waits reads for all.
@@ -180,7 +180,7 @@ fn keep_alive(link: &Weak<Link>, closing: &Closing) {
         is_closed = waited.unwrap_or_else(PoisonError::into_inner).0;
         let Some(link) = link.upgrade().filter(|_| !*is_closed) else { return };
         if let Some(association) = link.connected()
-            && association.keep_alive(Instant::now() + KEEP_ALIVE_INTERVAL).is_err()
+            && association.keep_alive(&Deadline::within(KEEP_ALIVE_INTERVAL)).is_err()
         {
             link.lose(&association);
         }

@@ -16,7 +16,7 @@ use crate::connection_lost::ConnectionLost;
 use crate::failure::Failure;
 use crate::handshake;
 use crate::queue_pair::{CommandId, Completion, Payload, QueueLimits, QueuePair};
-use crate::time_left::remaining;
+use crate::time_left::{Deadline, is_timeout};
 use crate::url::Digests;
 use kvssd_nvme_auth::PresharedKey;
 use kvssd_nvme_spec::SubmissionEntry;
@@ -94,7 +94,7 @@ impl Connection {
         keys: Option<Vec<PresharedKey>>,
         digests: Digests,
         limits: QueueLimits,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<Connection, Failure> {
         let channel = Channel::open(handshake::connect(addresses, deadline)?, keys, deadline)?;
         let response = handshake::initialize(&channel, digests, deadline)?;
@@ -121,7 +121,7 @@ impl Connection {
         &self,
         entry: &SubmissionEntry,
         payload: &Payload,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<Completion, ConnectionLost> {
         let mut state = self.lock_with_room(deadline)?;
         let id = state.submit(entry, payload).expect("the submission queue has room");
@@ -134,7 +134,7 @@ impl Connection {
     pub(crate) fn advance<T>(
         &self,
         pipeline: &mut Pipeline<T>,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<Vec<(Submission<T>, Completion)>, ConnectionLost> {
         let Pipeline { pending, outstanding } = pipeline;
         let mut state = if outstanding.is_empty() { self.lock_with_room(deadline)? } else { self.lock() };
@@ -161,7 +161,7 @@ impl Connection {
     /// Reads for all threads, or waits for the one that does, until `poll` finds something.
     fn wait_for<A>(
         &self,
-        deadline: Instant,
+        deadline: &Deadline,
         mut poll: impl FnMut(&mut State) -> Option<A>,
     ) -> Result<A, ConnectionLost> {
         let mut reader: Option<Reader<'_>> = None;
@@ -179,7 +179,7 @@ impl Connection {
             if let Some(lost) = &state.lost {
                 return Err(lost.clone());
             }
-            if Instant::now() >= deadline {
+            if deadline.is_over() {
                 return Err(self.lose(state, ConnectionLost::new("it does not answer")));
             }
             // `poll` has seen all that was read: the reader held the lock meanwhile.
@@ -190,7 +190,7 @@ impl Connection {
             self.write_out(state, &mut reader, deadline)?;
             match &mut reader {
                 Some(reading) => self.read(reading)?,
-                None => thread::park_timeout(remaining(deadline)),
+                None => thread::park_timeout(deadline.wait_max()),
             }
         }
     }
@@ -250,7 +250,7 @@ impl Connection {
         &'a self,
         mut state: MutexGuard<'a, State>,
         reader: &mut Option<Reader<'a>>,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<(), ConnectionLost> {
         if state.is_writing {
             return Ok(());
@@ -280,7 +280,7 @@ impl Connection {
         &'a self,
         mut bytes: &[u8],
         reader: &mut Option<Reader<'a>>,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<(), ConnectionLost> {
         let held_before = reader.is_some();
         loop {
@@ -288,7 +288,7 @@ impl Connection {
                 Ok(true) => break,
                 Ok(false) => {}
                 Err(error) if is_timeout(&error) => {
-                    if Instant::now() >= deadline {
+                    if deadline.is_over() {
                         return Err(ConnectionLost::new("it takes nothing"));
                     }
                     if reader.is_none() {
@@ -308,7 +308,7 @@ impl Connection {
     }
 
     /// Waits until the submission queue has room.
-    fn lock_with_room(&self, deadline: Instant) -> Result<MutexGuard<'_, State>, ConnectionLost> {
+    fn lock_with_room(&self, deadline: &Deadline) -> Result<MutexGuard<'_, State>, ConnectionLost> {
         let mut state = self.lock();
         loop {
             if let Some(lost) = &state.lost {
@@ -317,12 +317,12 @@ impl Connection {
             if !state.queue_pair.is_full() {
                 return Ok(state);
             }
-            if Instant::now() >= deadline {
+            if deadline.is_over() {
                 let lost = ConnectionLost::new("it answers none of the commands that fill its queue");
                 return Err(ConnectionLost { is_unsent: true, ..self.lose(state, lost) });
             }
             state.waiting_for_room += 1;
-            let waited = self.room.wait_timeout(state, remaining(deadline));
+            let waited = self.room.wait_timeout(state, deadline.wait_max());
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             state.waiting_for_room -= 1;
         }
@@ -369,8 +369,4 @@ impl State {
             other.unpark();
         }
     }
-}
-
-fn is_timeout(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

@@ -4,11 +4,11 @@ use crate::Error;
 use crate::admin_queue::AdminQueue;
 use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
+use crate::time_left::Deadline;
 use crate::url::DriveUrl;
 use kvssd_nvme_spec::fabrics::DISCOVERY_NQN;
 use kvssd_nvme_spec::log_page::{DISCOVERY_RECORD_BYTES, DiscoveryHeader, page, read_discovery_page};
 use kvssd_runtime::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use kvssd_runtime::time::Instant;
 
 /// The most records of a discovery log page that are read.
 const RECORDS_MAX: u64 = 32;
@@ -20,7 +20,7 @@ pub(crate) struct Subsystem {
 }
 
 /// Resolves a URL.
-pub(crate) fn resolve(url: &DriveUrl, host: &HostIdentity, deadline: Instant) -> Result<Subsystem, Failure> {
+pub(crate) fn resolve(url: &DriveUrl, host: &HostIdentity, deadline: &Deadline) -> Result<Subsystem, Failure> {
     let found = (url.host.as_str(), url.port).to_socket_addrs();
     let addresses = found.map_err(|error| Error::Unreachable(format!("{url}: {error}")))?.collect();
     match &url.nqn {
@@ -34,7 +34,7 @@ fn discover(
     url: &DriveUrl,
     host: &HostIdentity,
     addresses: Vec<SocketAddr>,
-    deadline: Instant,
+    deadline: &Deadline,
 ) -> Result<Subsystem, Failure> {
     let admin = AdminQueue::connect(url, host, &addresses, DISCOVERY_NQN, deadline)?;
     let header = admin.log_page(page::DISCOVERY, DISCOVERY_RECORD_BYTES as u32, deadline)?;

@@ -3,18 +3,17 @@
 use crate::channel::Channel;
 use crate::connection_lost::ConnectionLost;
 use crate::queue_pair::ProtocolError;
-use crate::time_left::{POLL_INTERVAL, remaining};
+use crate::time_left::{Deadline, POLL_INTERVAL, is_timeout};
 use crate::url::Digests;
 use kvssd_nvme_spec::pdu::{Decoded, Framing, IC_BYTES, IcRequest, IcResponse, Pdu, Sender};
 use kvssd_runtime::net::{SocketAddr, TcpStream};
-use kvssd_runtime::time::Instant;
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 
 /// Connects to the first of those addresses that answers.
-pub(crate) fn connect(addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream, ConnectionLost> {
+pub(crate) fn connect(addresses: &[SocketAddr], deadline: &Deadline) -> Result<TcpStream, ConnectionLost> {
     let mut failed = ConnectionLost::new("the name of the host has no address");
     for address in addresses {
-        match TcpStream::connect_timeout(address, remaining(deadline)) {
+        match TcpStream::connect_timeout(address, deadline.left()) {
             Ok(socket) => {
                 socket.set_nodelay(true)?;
                 socket.set_write_timeout(Some(POLL_INTERVAL))?;
@@ -27,18 +26,27 @@ pub(crate) fn connect(addresses: &[SocketAddr], deadline: Instant) -> Result<Tcp
 }
 
 /// Exchanges ICReq and ICResp, and sets the socket's timeouts to [`POLL_INTERVAL`].
-pub(crate) fn initialize(channel: &Channel, digests: Digests, deadline: Instant) -> Result<IcResponse, ConnectionLost> {
-    channel.socket().set_read_timeout(Some(remaining(deadline)))?;
+pub(crate) fn initialize(
+    channel: &Channel,
+    digests: Digests,
+    deadline: &Deadline,
+) -> Result<IcResponse, ConnectionLost> {
+    channel.socket().set_read_timeout(Some(POLL_INTERVAL))?;
     let mut request = Vec::new();
     Pdu::IcRequest(IcRequest::new(digests.header, digests.data, 1)).encode(&Framing::INITIAL, &mut request);
     let mut request = &request[..];
     while !channel.write(&mut request)? {}
     let mut response = [0; IC_BYTES];
-    (&mut &*channel).read_exact(&mut response).map_err(|error| match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => ConnectionLost::new("it does not answer"),
-        ErrorKind::UnexpectedEof => ConnectionLost::new("it ended the connection at once"),
-        _ => error.into(),
-    })?;
+    let mut count = 0;
+    while count < IC_BYTES {
+        match (&mut &*channel).read(&mut response[count..]) {
+            Ok(0) => return Err(ConnectionLost::new("it ended the connection at once")),
+            Ok(more) => count += more,
+            Err(error) if !is_timeout(&error) => return Err(error.into()),
+            Err(_) if deadline.is_over() => return Err(ConnectionLost::new("it does not answer")),
+            Err(_) => {}
+        }
+    }
     let decoded = Pdu::decode(&response, Sender::Controller, &Framing::INITIAL).map_err(ProtocolError::from)?;
     let Decoded::Pdu { pdu: Pdu::IcResponse(response), .. } = decoded else {
         return Err(ConnectionLost::new("what answers there is no NVMe/TCP controller"));
@@ -47,6 +55,5 @@ pub(crate) fn initialize(channel: &Channel, digests: Digests, deadline: Instant)
     if (header && !digests.header) || (data && !digests.data) {
         return Err(ConnectionLost::new("it insists on digests; add ?digest=header,data to the URL"));
     }
-    channel.socket().set_read_timeout(Some(POLL_INTERVAL))?;
     Ok(response)
 }

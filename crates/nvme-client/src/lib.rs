@@ -68,4 +68,5 @@ mod url;
 pub use client::Client;
 pub use error::Error;
 pub use report::{Counters, DriveReport};
+pub use time_left::give_up_when;
 pub use url::{Digests, DriveUrl};

@@ -16,6 +16,7 @@ use crate::meant::Meant;
 use crate::request::{Outcome, Request, outcome};
 use crate::retransmission::{Clearance, Retransmission};
 use crate::serials::Serials;
+use crate::time_left::Deadline;
 use crate::url::DriveUrl;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::named::NamespaceEntry;
@@ -60,7 +61,7 @@ impl Link {
         let host = host.map_err(|error| Error::Io(format!("{url}: there are no random numbers: {error}")))?;
         let (serials, meant, state) = Default::default();
         let link = Link { url: url.clone(), host, is_read_only, serials, meant, state };
-        let deadline = link.deadline();
+        let deadline = &link.deadline();
         match Association::connect(url, &link.host, is_read_only, &link.meant, deadline) {
             Ok(association) => link.lock().association = Some(Arc::new(association)),
             Err(Failure::Final(error)) => return Err(error),
@@ -70,8 +71,8 @@ impl Link {
         Ok(link)
     }
 
-    pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.url.timeout
+    pub(crate) fn deadline(&self) -> Deadline {
+        Deadline::of_caller(self.url.timeout)
     }
 
     pub(crate) fn execute(&self, namespace: NamespaceId, command: &Command<'_>) -> CommandResult {
@@ -105,7 +106,7 @@ impl Link {
         command: &Command<'_>,
         retransmission: &mut Retransmission,
     ) -> Result<CommandResult, Error> {
-        let deadline = self.deadline();
+        let deadline = &self.deadline();
         let mut meant = None;
         loop {
             let association = self.association(deadline)?;
@@ -144,7 +145,7 @@ impl Link {
         namespace: NamespaceId,
         request: &Request,
         retransmission: &mut Retransmission,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<Option<CommandResult>, Error> {
         let completion = match association.io.call(&request.entry, &request.payload, deadline) {
             Ok(completion) => completion,
@@ -170,18 +171,20 @@ impl Link {
                 status
             }
         };
-        self.check_deadline(deadline - RETRY_DELAY, &format!("the drive says: {status}"))?;
+        if deadline.is_over_in(RETRY_DELAY) {
+            return Err(self.unreachable_for(status));
+        }
         sleep(RETRY_DELAY);
         Ok(None)
     }
 
-    pub(crate) fn check_deadline(&self, deadline: Instant, why: &str) -> Result<(), Error> {
-        if Instant::now() >= deadline { Err(self.unreachable(why)) } else { Ok(()) }
+    pub(crate) fn check_deadline(&self, deadline: &Deadline, why: &str) -> Result<(), Error> {
+        if deadline.is_over() { Err(self.unreachable(why)) } else { Ok(()) }
     }
 
     /// Asks the controller for something that changes nothing.
-    pub(crate) fn query<T>(&self, query: impl Fn(&Association, Instant) -> Result<T, Failure>) -> Result<T, Error> {
-        let deadline = self.deadline();
+    pub(crate) fn query<T>(&self, query: impl Fn(&Association, &Deadline) -> Result<T, Failure>) -> Result<T, Error> {
+        let deadline = &self.deadline();
         loop {
             let association = self.association(deadline)?;
             if let Some(found) = self.unless_lost(&association, query(&association, deadline), deadline)? {
@@ -195,7 +198,7 @@ impl Link {
         &self,
         association: &Arc<Association>,
         result: Result<T, Failure>,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<Option<T>, Error> {
         match result {
             Ok(found) => Ok(Some(found)),
@@ -208,19 +211,19 @@ impl Link {
     }
 
     /// The association, connected again if it is lost. Threads that come meanwhile wait.
-    pub(crate) fn association(&self, deadline: Instant) -> Result<Arc<Association>, Error> {
+    pub(crate) fn association(&self, deadline: &Deadline) -> Result<Arc<Association>, Error> {
         loop {
             let mut state = self.lock();
             if let Some(association) = &state.association {
                 return Ok(association.clone());
             }
-            let now = Instant::now();
-            if now >= deadline {
+            if deadline.is_over() {
                 return Err(self.unreachable(&state.failure));
             }
+            let now = Instant::now();
             if let Some(wait) = state.not_before.and_then(|moment| moment.checked_duration_since(now)) {
                 drop(state);
-                sleep(wait.min(deadline - now));
+                sleep(wait.min(deadline.wait_max()));
                 continue;
             }
             match Association::connect(&self.url, &self.host, self.is_read_only, &self.meant, deadline) {

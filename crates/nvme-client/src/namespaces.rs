@@ -12,10 +12,10 @@ use crate::association::Association;
 use crate::failure::Failure;
 use crate::link::Link;
 use crate::queue_pair::Payload;
+use crate::time_left::Deadline;
 use kvssd_nvme_spec::admin::AdminCommand;
 use kvssd_nvme_spec::named::{CreateNamespace, NAME_BYTES_MAX, NamespaceEntry, SetCache, read_name, set_meant_birth};
 use kvssd_nvme_spec::{Status, write_text};
-use kvssd_runtime::time::Instant;
 use kvssd_types::NamespaceId;
 use zerocopy::IntoBytes;
 
@@ -53,7 +53,7 @@ fn perform(link: &Link, change: &Change<'_>) -> Result<NamespaceId, Error> {
     if link.is_read_only {
         return Err(Error::ReadOnly);
     }
-    let deadline = link.deadline();
+    let deadline = &link.deadline();
     let mut may_be_made = false;
     let doubt = |may_be_made: bool, error: Error| match error {
         error if !may_be_made => error,
@@ -127,7 +127,7 @@ impl Change<'_> {
         &self,
         association: &Association,
         found: Option<&NamespaceEntry>,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<Made, Failure> {
         let (mut entry, data) = match self {
             Change::Create(wanted) => (AdminCommand::CreateNamespace.entry(0), wanted.as_bytes().to_vec()),

@@ -15,9 +15,9 @@ use crate::link::{Link, RETRY_DELAY};
 use crate::queue_pair::Completion;
 use crate::request::{Operation, Outcome, Request, outcome};
 use crate::retransmission::{Clearance, Retransmission};
+use crate::time_left::Deadline;
 use kvssd_nvme_spec::Status;
 use kvssd_runtime::thread::sleep;
-use kvssd_runtime::time::Instant;
 use kvssd_types::{Command, NamespaceId, Reply};
 use std::collections::VecDeque;
 use std::iter::Peekable;
@@ -46,7 +46,7 @@ struct Run<'l> {
     stalled: VecDeque<Submission<Tag>>,
     /// The first error, after which nothing more is submitted.
     failed: Option<Error>,
-    deadline: Instant,
+    deadline: Deadline,
 }
 
 /// Executes `commands`; calls `completed` with the index of each and its reply.
@@ -60,7 +60,7 @@ pub(crate) fn execute_all(
     let deadline = link.deadline();
     let mut run = Run { link, association: None, pipeline, stalled: VecDeque::new(), failed: None, deadline };
     loop {
-        let association = link.association(run.deadline).map_err(|error| run.doubt(error))?;
+        let association = link.association(&run.deadline).map_err(|error| run.doubt(error))?;
         let before = run.association.replace(association.clone());
         if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, &association)) {
             // Another thread has lost it. The outstanding identifiers mean other commands on the new one.
@@ -69,7 +69,7 @@ pub(crate) fn execute_all(
         }
         if let Err(lost) = run.fill(&association, &mut commands) {
             run.lose(&association, &lost)?;
-            link.check_deadline(run.deadline, &lost.why).map_err(|error| run.doubt(error))?;
+            link.check_deadline(&run.deadline, &lost.why).map_err(|error| run.doubt(error))?;
             continue;
         }
         if run.failed.is_some() {
@@ -78,7 +78,7 @@ pub(crate) fn execute_all(
         if run.pipeline.len() == 0 {
             return run.failed.take().map_or(Ok(()), Err);
         }
-        match association.io.advance(&mut run.pipeline, run.deadline) {
+        match association.io.advance(&mut run.pipeline, &run.deadline) {
             Ok(completions) => {
                 for (submission, completion) in completions {
                     run.complete(&association, submission, completion, completed)?;
@@ -128,7 +128,7 @@ impl Run<'_> {
                 // The older changes may be this thread's.
                 break;
             }
-            if Instant::now() >= self.deadline {
+            if self.deadline.is_over() {
                 self.failed = Some(self.link.unreachable("it does not answer older changes"));
             }
             self.link.serials.wait(RETRY_DELAY);
@@ -148,7 +148,7 @@ impl Run<'_> {
         commands: &mut Peekable<impl Commands<'c>>,
     ) -> Result<Option<Submission<Tag>>, Failure> {
         let Some((_, (namespace, _))) = commands.peek() else { return Ok(None) };
-        let limits = association.limits(*namespace, self.deadline)?;
+        let limits = association.limits(*namespace, &self.deadline)?;
         let Some((index, (namespace, command))) = commands.next() else { return Ok(None) };
         if self.link.is_read_only && command.is_change() {
             return Err(Error::ReadOnly.into());
@@ -184,12 +184,12 @@ impl Run<'_> {
         completion: Completion,
         completed: &mut dyn FnMut(usize, Option<Reply>),
     ) -> Result<(), Error> {
-        let is_late = Instant::now() + RETRY_DELAY >= self.deadline;
+        let is_late = self.deadline.is_over_in(RETRY_DELAY);
         let Tag { index, namespace, operation, retransmission } = &submission.tag;
         let doubt = |status| retransmission.doubt(&self.link.url, self.link.unreachable_for(status));
         match outcome(*operation, completion, *namespace) {
             Outcome::Done(result) => {
-                self.deadline = self.link.deadline();
+                self.deadline.renew(self.link.url.timeout);
                 match result {
                     Ok(reply) => completed(*index, reply),
                     Err(error) => {
@@ -225,7 +225,7 @@ impl Run<'_> {
     /// Handles the loss of the connection, with all outstanding commands.
     fn lose(&mut self, association: &Arc<Association>, lost: &ConnectionLost) -> Result<(), Error> {
         self.link.lose(association);
-        let is_late = Instant::now() >= self.deadline;
+        let is_late = self.deadline.is_over();
         let mut given_up = None;
         for (_, mut submission) in self.pipeline.outstanding.drain(..) {
             let retransmission = &mut submission.tag.retransmission;

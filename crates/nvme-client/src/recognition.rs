@@ -4,11 +4,11 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::queue_pair::Payload;
 use crate::request::drive_failed;
+use crate::time_left::Deadline;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::admin::AdminCommand;
 use kvssd_nvme_spec::features::feature::NUMBERED_CHANGES;
 use kvssd_nvme_spec::numbered::{INSTANCE_BYTES, Opened, SIGNATURE};
-use kvssd_runtime::time::Instant;
 
 /// The drive recognizes this host's changes by their serials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Recognition {
     pub(crate) fn negotiate(
         admin: &Connection,
         instance: [u8; INSTANCE_BYTES],
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<Option<Recognition>, Failure> {
         let get = AdminCommand::GetFeatures { feature: NUMBERED_CHANGES, select: 0, value: 0 };
         let completion = admin.call(&get.entry(0), &Payload::None, deadline)?.entry;

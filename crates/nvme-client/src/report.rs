@@ -2,11 +2,11 @@
 
 use crate::admin_queue::AdminQueue;
 use crate::failure::Failure;
+use crate::time_left::Deadline;
 use kvssd_nvme_spec::identify::{IdentifyController, IdentifyKvNamespace};
 use kvssd_nvme_spec::log_page::{HealthPage, page};
 use kvssd_nvme_spec::read_text;
 use kvssd_nvme_spec::statistics::{STATISTICS_BYTES, StatisticsPage};
-use kvssd_runtime::time::Instant;
 use kvssd_types::NamespaceId;
 
 /// Bytes of the SMART / Health log page.
@@ -42,7 +42,7 @@ impl DriveReport {
     pub(crate) fn read(
         admin: &AdminQueue,
         controller: &IdentifyController,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<DriveReport, Failure> {
         let namespaces = admin.namespaces(deadline)?;
         let model = read_text(&controller.model).unwrap_or_default().to_owned();
@@ -54,7 +54,7 @@ impl DriveReport {
 }
 
 impl Counters {
-    fn read(admin: &AdminQueue, health: Option<Box<HealthPage>>, deadline: Instant) -> Result<Counters, Failure> {
+    fn read(admin: &AdminQueue, health: Option<Box<HealthPage>>, deadline: &Deadline) -> Result<Counters, Failure> {
         match admin.log_page(page::STATISTICS, STATISTICS_BYTES as u32, deadline) {
             Ok(data) => {
                 if let Some(page) = StatisticsPage::from_data(&data) {

@@ -16,6 +16,7 @@ mod device;
 mod errors;
 mod experiments;
 mod json;
+mod signals;
 mod store;
 mod sweep;
 mod transaction;
@@ -47,6 +48,7 @@ mod _kvssd {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        kvssd_host::give_up_when(crate::signals::is_interrupted);
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

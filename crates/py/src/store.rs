@@ -6,7 +6,8 @@
 )]
 
 use crate::bytes::{Bytes, bytes_of};
-use crate::errors::{InvalidError, RefusedError, check_owner, closed, of_opening, of_store};
+use crate::errors::{Error, InvalidError, RefusedError, check_owner, closed, of_opening, of_store};
+use crate::signals::unless_raised;
 use crate::transaction::{Manager, RawTransaction};
 use kvssd_host::tx::{TransactionOptions, Transactions};
 use kvssd_host::{
@@ -78,7 +79,8 @@ impl RawStore {
             read_only,
             cache_bytes,
         };
-        let store = py.detach(|| kvssd_host::open(drive, options)).map_err(|error| of_opening(&error))?;
+        let opened = py.detach(|| kvssd_host::open(drive, options)).map_err(|error| of_opening(&error));
+        let store = unless_raised(opened)?;
         let open = Open { store: Arc::new(store), transactions: OnceLock::new() };
         Ok(RawStore { owner: Owner::here(), open: RwLock::new(Some(open)) })
     }
@@ -86,7 +88,7 @@ impl RawStore {
     /// Ends in order. Closing twice is no error.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         check_owner(&self.owner)?;
-        py.detach(|| {
+        let ended = py.detach(|| {
             let mut place = self.open.write().unwrap_or_else(PoisonError::into_inner);
             let transactions = place.as_mut().and_then(|open| open.transactions.take());
             if let Some(Err(busy)) = transactions.map(Arc::try_unwrap) {
@@ -96,7 +98,8 @@ impl RawStore {
             let Some(Open { store, .. }) = place.take() else { return Ok(()) };
             // Nobody else can have it: calls hold the lock, and transactions are gone.
             Arc::into_inner(store).map_or(Ok(()), Store::close).map_err(|error| of_store(&error))
-        })
+        });
+        unless_raised(ended)
     }
 
     /// The number of the namespace that the store's own keys are in.
@@ -280,11 +283,12 @@ impl RawStore {
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send,
     ) -> PyResult<T> {
         check_owner(&self.owner)?;
-        py.detach(|| {
+        let done = py.detach(|| {
             // It is not closed meanwhile.
             let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
             work(&open.as_ref().ok_or_else(closed)?.store).map_err(|error| of_store(&error))
-        })
+        });
+        unless_raised(done)
     }
 
     fn on_pairs<T: Send>(
@@ -335,7 +339,7 @@ impl RawRange {
     }
 
     /// The drive need not keep what only this range shows.
-    fn end(&self, py: Python<'_>) {
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
         let ended = self.store.get().on_pairs(py, self.namespace, |pairs| {
             if let Some(cursor) = self.lock().take() {
                 cursor.end(pairs);
@@ -343,7 +347,7 @@ impl RawRange {
             Ok(())
         });
         // A store that was closed keeps nothing for it.
-        drop(ended);
+        ended.or_else(|error| if error.is_instance_of::<Error>(py) { Ok(()) } else { Err(error) })
     }
 }
 
@@ -351,7 +355,7 @@ impl RawRange {
 impl Drop for RawRange {
     fn drop(&mut self) {
         if self.lock().is_some() {
-            Python::try_attach(|py| self.end(py));
+            Python::try_attach(|py| self.end(py).unwrap_or_else(|raised| raised.write_unraisable(py, None)));
         }
     }
 }
@@ -407,7 +411,7 @@ fn dict_of_stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyD
     let dict = PyDict::new(py);
     dict.set_item("design", &stats.design)?;
     let numbers = dict_of!(
-        py, stats; live_bytes, capacity_bytes, value_bytes_max, batch_bytes_max, batch_changes_max
+        py, stats; live_bytes, capacity_bytes, value_bytes_max, batch_bytes_max, batch_value_bytes_max, batch_changes_max
     );
     dict.update(numbers.as_mapping())?;
     dict.set_item("write_amplification", stats.write_amplification())?;

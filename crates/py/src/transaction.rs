@@ -7,6 +7,7 @@
 
 use crate::bytes::Bytes;
 use crate::errors::{Error, check_owner, of_transaction};
+use crate::signals::{is_interrupted, unless_raised};
 use kvssd_host::tx::{Isolation, Transaction, TransactionError, Transactions};
 use kvssd_host::{NamespaceId, Owner, Store};
 use pyo3::exceptions::PyValueError;
@@ -74,7 +75,7 @@ impl RawTransaction {
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         check_owner(&self.owner)?;
         let committed = py.detach(|| self.take().ok_or_else(ended)?.commit().map_err(of_transaction));
-        unless_raised(py, committed)
+        unless_raised(committed)
     }
 
     /// Ends it without a trace. Ending it twice is no error, nor is it one in a child, which has none of it.
@@ -130,18 +131,8 @@ impl RawTransaction {
             let open = open.as_mut().ok_or_else(ended)?;
             open.with_dependent_mut(|_, held| work(held.as_mut().ok_or_else(ended)?).map_err(of_transaction))
         });
-        unless_raised(py, done)
+        unless_raised(done)
     }
-}
-
-/// Whether a handler of Python's signals has raised something, which is left for [`unless_raised`].
-fn is_interrupted() -> bool {
-    Python::attach(|py| py.check_signals().map_err(|raised| raised.restore(py)).is_err())
-}
-
-/// What a call has done, unless [`is_interrupted`] ended it.
-fn unless_raised<T>(py: Python<'_>, done: PyResult<T>) -> PyResult<T> {
-    PyErr::take(py).map_or(done, Err)
 }
 
 fn ended() -> PyErr {

@@ -155,6 +155,7 @@ def test_many_keys_are_asked_for_at_once(store: kvssd.Store) -> None:
     values = store.get_many(b"%d" % number for number in range(2990, 3010))
     assert values == [b"v%d" % number for number in range(2990, 3000)] + [None] * 10
     assert store.get_many([]) == []
+    assert store.get_many(b"%d" % number for number in range(3000)) == [b"v%d" % number for number in range(3000)]
 
 
 def test_stores_and_namespaces_say_what_they_are(store: kvssd.Store, image: Path) -> None:
@@ -195,6 +196,8 @@ def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
         kvssd.open(image, create_bytes=SMALL, design="nonsense")
     with pytest.raises(kvssd.InvalidError):
         kvssd.open("nvme+tcp://")
+    with pytest.raises(kvssd.InvalidError, match="cache_bytes are numbers"):
+        kvssd.open(image, create_bytes=SMALL, cache_bytes=-1)
     (tmp_path / "text").write_text("no image")
     with pytest.raises(kvssd.OpenError):
         kvssd.open(tmp_path / "text")
@@ -216,6 +219,8 @@ def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
     store.close()
     with pytest.raises(kvssd.ClosedError, match="closed"):
         store[b"key"]
+    with pytest.raises(kvssd.ClosedError), store.batch():
+        raise AssertionError("nothing is gathered for a store that is closed")
     with pytest.raises(kvssd.OpenError, match="nowhere/drive.kv"):
         kvssd.open(tmp_path / "nowhere" / "drive.kv", create=True)
     for family in (kvssd.OpenError, kvssd.FullError, kvssd.AbortedError, kvssd.ExperimentError):
@@ -308,6 +313,24 @@ def test_a_batch_is_made_whole_or_not_at_all(store: kvssd.Store) -> None:
         for number in range(20_000):
             bulk[b"%d" % number] = b"%d" % number
     assert len(store) == 20_001 and store[b"19999"] == b"19999"
+    # One after the other, so that what came long before the wrong one is there.
+    with pytest.raises(kvssd.InvalidError, match="255 bytes"), store.batch(atomic=False) as bulk:
+        for number in range(5_000):
+            bulk[b"" if number == 4_000 else b"%d" % number] = b"new"
+    assert store[b"0"] == b"new" and store[b"4500"] == b"4500"
+
+
+def test_a_value_that_is_too_large_for_a_batch_is_told_from_a_batch_that_is(image: Path) -> None:
+    with kvssd.open(image, create_bytes=SMALL, value_bytes_max=16 << 20) as store:
+        most = store.stats()["batch_value_bytes_max"]
+        with store.batch() as batch:
+            batch[b"most"] = bytes(most)
+        why = f"a value of {most + 1} bytes is too large for a batch or a transaction: this drive takes {most} there"
+        with pytest.raises(kvssd.InvalidError, match=why), store.batch() as batch:
+            batch[b"more"] = bytes(most + 1)
+        with pytest.raises(kvssd.InvalidError, match=why), store.transaction() as tx:
+            tx[b"more"] = bytes(most + 1)
+        store[b"more"] = bytes(most + 1)
 
 
 def test_transactions_commit_abort_and_are_tried_again(store: kvssd.Store) -> None:
@@ -319,6 +342,11 @@ def test_transactions_commit_abort_and_are_tried_again(store: kvssd.Store) -> No
     assert accounts[b"alice"] == b"70" and store[b"log"] == b"opened"
     with pytest.raises(KeyError), store.transaction() as tx:
         tx.insert(b"alice", b"0", accounts)
+    with store.transaction() as tx:
+        tx[b"outer"] = b"1"
+        with pytest.raises(RuntimeError, match="has begun already"), tx:
+            raise AssertionError("it begins once")
+    assert store[b"outer"] == b"1"
     with pytest.raises(ZeroDivisionError), store.transaction() as tx:
         del tx[b"log"]
         raise ZeroDivisionError

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import kvssd
 import pytest
@@ -14,18 +18,30 @@ import pytest
 LARGE = 20 << 20
 
 
+class Service(NamedTuple):
+    """A drive that another process serves."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+
 @pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
+def service(tmp_path: Path) -> Iterator[Service]:
     image = tmp_path / "drive.kv"
     kvssd.open(image, create_bytes=256 << 20, value_bytes_max=32 << 20).close()
     command = [os.environ["KVSSD"], "serve", str(image), "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
-        assert service.stdout is not None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
         # serving drive.kv on 127.0.0.1:4420 as nqn...
-        address = service.stdout.readline().split(" on ")[1].split(" ")[0]
-        yield f"nvme+tcp://{address}"
-        service.terminate()
-        assert service.wait() == 0
+        address = process.stdout.readline().split(" on ")[1].split(" ")[0]
+        yield Service(process, f"nvme+tcp://{address}")
+        process.terminate()
+        assert process.wait() == 0
+
+
+@pytest.fixture
+def url(service: Service) -> str:
+    return service.url
 
 
 def test_a_drive_on_the_wire_is_a_mapping(url: str) -> None:
@@ -120,3 +136,18 @@ def test_a_namespace_of_a_drive_on_the_wire_is_a_cache(url: str) -> None:
         for wrong in ("lru", "mru budget=1", "lru budget=0"):
             with pytest.raises(kvssd.InvalidError):
                 store.create_namespace("wrong", cache=wrong)
+
+
+def test_an_interrupt_ends_a_wait_for_a_drive_that_is_silent(service: Service) -> None:
+    with kvssd.open(service.url) as store:
+        store[b"one"] = b"1"
+        service.process.send_signal(signal.SIGSTOP)
+        # The first call waits for an answer, the second one for a connection.
+        for _ in range(2):
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            begin = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                store[b"one"]
+            assert time.monotonic() - begin < 10
+        service.process.send_signal(signal.SIGCONT)
+        assert store[b"one"] == b"1"

@@ -3,13 +3,12 @@
 use crate::Error;
 use crate::connection_lost::ConnectionLost;
 use crate::failure::Failure;
-use crate::time_left::remaining;
+use crate::time_left::{Deadline, is_timeout};
 use kvssd_nvme_auth::{Hash, PresharedKey};
 use kvssd_runtime::net::TcpStream;
 use kvssd_runtime::sync::{Mutex, MutexGuard, PoisonError};
-use kvssd_runtime::time::Instant;
 use kvssd_tls::{Key, KeyHash, Session, TlsError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 
 /// The most bytes that are read, or encrypted, at once.
 const PART_BYTES: usize = 256 << 10;
@@ -43,7 +42,7 @@ impl Unsent {
 
 impl Secure {
     /// Does the handshake, by the deadline.
-    pub(super) fn open(socket: &TcpStream, keys: &[PresharedKey], deadline: Instant) -> Result<Secure, Failure> {
+    pub(super) fn open(socket: &TcpStream, keys: &[PresharedKey], deadline: &Deadline) -> Result<Secure, Failure> {
         let key = |key: &'_ PresharedKey| -> (Vec<u8>, KeyHash) {
             let hash = if key.hash == Hash::Sha256 { KeyHash::Sha256 } else { KeyHash::Sha384 };
             (key.identity.clone().into_bytes(), hash)
@@ -61,22 +60,22 @@ impl Secure {
             let state = session.handshake();
             session.take_output(&mut unsent.bytes);
             while let Err(error) = unsent.flush(socket) {
-                if !is_timeout(&error) || Instant::now() >= deadline {
+                if !is_timeout(&error) || deadline.is_over() {
                     return Err(ConnectionLost::from(error).into());
                 }
             }
             if state.map_err(|why| failed(&why))? {
                 break;
             }
-            socket.set_read_timeout(Some(remaining(deadline))).map_err(ConnectionLost::from)?;
+            socket.set_read_timeout(Some(deadline.wait_max())).map_err(ConnectionLost::from)?;
             match (&mut &*socket).read(&mut incoming) {
                 Ok(0) => return Err(ConnectionLost::new("it ended the connection within the TLS handshake").into()),
                 Ok(count) => session.receive(&incoming[..count]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if is_timeout(&error) => {
+                Err(error) if !is_timeout(&error) => return Err(ConnectionLost::from(error).into()),
+                Err(_) if deadline.is_over() => {
                     return Err(ConnectionLost::new("it does not answer within the TLS handshake").into());
                 }
-                Err(error) => return Err(ConnectionLost::from(error).into()),
+                Err(_) => {}
             }
         }
         Ok(Secure { session: Mutex::new(session), incoming: Mutex::new(incoming), unsent: Mutex::new(unsent) })
@@ -130,10 +129,6 @@ fn failed(why: &TlsError) -> Failure {
             Error::Refused(format!("there is no TLS 1.3 with the drive: {why}")).into()
         }
     }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 /// A panic leaves them whole, so poison is ignored.

@@ -7,7 +7,7 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Mu
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
-from kvssd._kvssd import Error, RawStore
+from kvssd._kvssd import Error, InvalidError, RawStore
 from kvssd.results import html_table
 from kvssd.stats import NamespaceCacheInfo, NamespaceInfo, Stats
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 Default = TypeVar("Default")
+Item = TypeVar("Item")
 _NO_DEFAULT = object()
+# So many keys or changes go to the drive with a call; Python's signals are heeded between two.
+_CALL_MANY = 1024
 Isolation = Literal["locking", "optimistic", "snapshot"]
 
 
@@ -47,11 +50,15 @@ def open(
     if create not in (False, True, "new"):
         raise ValueError(f'create is True, False or "new", not {create!r}')
     missing = "create_new" if create == "new" else "create" if create else "fail"
-    path = os.fspath(drive)
+    path = os.fsdecode(drive)
     size = 1 << 30 if create_bytes is None else create_bytes
-    raw = RawStore.open(
-        path, missing, size, design, value_bytes_max, partitions, preallocate, sync, read_only, cache_bytes
-    )
+    try:
+        raw = RawStore.open(
+            path, missing, size, design, value_bytes_max, partitions, preallocate, sync, read_only, cache_bytes
+        )
+    except OverflowError:
+        why = "create_bytes, value_bytes_max, partitions and cache_bytes are numbers from 0 on, and none of these is so large"
+        raise InvalidError(why) from None
     return Store(raw, path)
 
 
@@ -100,7 +107,7 @@ class Namespace(MutableMapping[bytes, bytes]):
 
     def get_many(self, keys: Iterable[Buffer]) -> list[bytes | None]:
         """The values of keys in their order, ``None`` where there is none: many at a time, so that a drive on the wire is asked once."""
-        return self._raw.retrieve_many(self._id, list(keys))
+        return [value for some in _calls(list(keys)) for value in self._raw.retrieve_many(self._id, some)]
 
     def get_into(self, key: Buffer, buffer: Buffer) -> int | None:
         """Copy the value of a key into a buffer, as much as fits; give the length of the whole value, ``None`` without one."""
@@ -327,7 +334,8 @@ class Store(Namespace):
         """Changes that are made together when the ``with`` block ends, and not at all when it ends with an exception.
 
         All or none are made, whatever happens in between; the largest is ``stats()["batch_changes_max"]`` changes, and
-        ``stats()["batch_bytes_max"]`` bytes. What is larger can be made with ``atomic=False``: quickly, one after the other.
+        ``stats()["batch_bytes_max"]`` bytes, of values of ``stats()["batch_value_bytes_max"]`` each. What is larger can be made with
+        ``atomic=False``: quickly, one after the other, so that an interrupt or an error leaves the first of them made.
         """
         return Batch(self._raw, self._id, atomic)
 
@@ -354,6 +362,8 @@ class Batch:
         self._changes: list[tuple[int, Buffer, Buffer | None]] = []
 
     def __enter__(self) -> Batch:
+        # A store that is closed, or another process's, says so before changes are gathered for it.
+        self._raw.own_namespace()
         return self
 
     def __exit__(
@@ -361,7 +371,8 @@ class Batch:
     ) -> None:
         if kind is None:
             changes, self._changes = self._changes, []
-            self._raw.batch(changes, self._atomic)
+            for some in [changes] if self._atomic else _calls(changes):
+                self._raw.batch(some, self._atomic)
 
     def __len__(self) -> int:
         return len(self._changes)
@@ -391,6 +402,8 @@ class Transaction:
         self._open: RawTransaction | None = None
 
     def __enter__(self) -> Transaction:
+        if self._open is not None:
+            raise RuntimeError("the transaction has begun already: begin another one")
         self._open = self._raw.begin(self._isolation)
         return self
 
@@ -447,6 +460,10 @@ class Transaction:
 
 def _id(namespace: Namespace | None, own: int) -> int:
     return own if namespace is None else namespace.id
+
+
+def _calls(many: list[Item]) -> Iterator[list[Item]]:
+    return (many[begin : begin + _CALL_MANY] for begin in range(0, len(many), _CALL_MANY))
 
 
 def _bytes(buffer: Buffer) -> bytes:
