@@ -3,10 +3,10 @@
 //! `DESIGN=plus cargo test -p kvssd-conformance` runs the suite for one design, `DESIGN=plus,rhik` for two.
 
 mod behind;
+mod campaigns;
 mod collection;
 mod dram_hash;
 mod failure;
-mod filters;
 mod later;
 mod namespaces;
 mod parts;

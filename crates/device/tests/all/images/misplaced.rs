@@ -79,11 +79,6 @@ fn misplace(trials: u64, seed: u64) {
 }
 
 #[test]
-fn a_misplaced_or_stale_page_is_told_and_never_served() {
-    misplace(16, 1);
-}
-
-#[test]
 #[ignore = "minutes; 1008 pairs of pages swapped and 1008 pages made stale"]
 fn a_thousand_misplaced_and_a_thousand_stale_pages_are_told() {
     misplace(72, 2);
@@ -135,12 +130,23 @@ fn go_back(stride: usize) {
 }
 
 #[test]
-fn a_block_that_went_back_in_time_is_told() {
-    go_back(9);
-}
-
-#[test]
 #[ignore = "minutes; every block and superblock of all designs"]
 fn every_block_that_went_back_in_time_is_told() {
     go_back(1);
+}
+
+mod campaigns {
+    use super::{go_back, misplace};
+
+    #[test]
+    #[ignore = "a campaign: .ci/run has it"]
+    fn a_misplaced_or_stale_page_is_told_and_never_served() {
+        misplace(16, 1);
+    }
+
+    #[test]
+    #[ignore = "a campaign: .ci/run has it"]
+    fn a_block_that_went_back_in_time_is_told() {
+        go_back(9);
+    }
 }
