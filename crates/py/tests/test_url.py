@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -151,3 +152,17 @@ def test_an_interrupt_ends_a_wait_for_a_drive_that_is_silent(service: Service) -
             assert time.monotonic() - begin < 10
         service.process.send_signal(signal.SIGCONT)
         assert store[b"one"] == b"1"
+
+
+def test_a_thread_that_waits_for_a_silent_drive_does_not_break_the_end_of_the_program(service: Service) -> None:
+    program = (
+        "import kvssd, os, signal, sys, threading, time\n"
+        "store = kvssd.open(sys.argv[1])\n"
+        "os.kill(int(sys.argv[2]), signal.SIGSTOP)\n"
+        "threading.Thread(target=lambda: store[b'one'], daemon=True).start()\n"
+        "time.sleep(0.3)\n"
+    )
+    command = [sys.executable, "-c", program, service.url, str(service.process.pid)]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=20)
+    service.process.send_signal(signal.SIGCONT)
+    assert (ended.returncode, ended.stderr) == (0, "")
