@@ -78,6 +78,11 @@ pub fn each_key(
                 lost.pairs = counted.saturating_sub(given);
                 return Ok(lost);
             }
+            // No List over the wire leaves a key out.
+            Err(Error::Damaged { why }) => {
+                let why = format!("{why}; end the service and ask its image, of which all that can be read comes");
+                return Err(Failure::of_store(image)(Error::Damaged { why }));
+            }
             Err(error) => return Err(Failure::of_store(image)(error)),
         }
     }
