@@ -145,7 +145,7 @@ def test_an_interrupt_ends_a_wait_for_a_drive_that_is_silent(service: Service) -
         service.process.send_signal(signal.SIGSTOP)
         # The first call waits for an answer, the second one for a connection.
         for _ in range(2):
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
             begin = time.monotonic()
             with pytest.raises(KeyboardInterrupt):
                 store[b"one"]
