@@ -38,7 +38,8 @@ named_enum! {
 
 impl DbBenchmark {
     /// Whether its operations write.
-    pub(crate) fn writes(self) -> bool {
+    #[must_use]
+    pub fn writes(self) -> bool {
         matches!(self, DbBenchmark::FillSeq | DbBenchmark::FillRandom | DbBenchmark::Overwrite)
     }
 

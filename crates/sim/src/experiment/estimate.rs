@@ -118,23 +118,3 @@ impl DbBenchWork {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::bench::Bench;
-
-    #[test]
-    fn what_a_large_drive_lacks_is_told_by_a_small_one() {
-        let bench = |dram_bytes: &str| Bench {
-            designs: vec!["plus".to_owned()],
-            scale: 1.0 / 16.0,
-            overrides: vec![("memory.dram_bytes".to_owned(), dram_bytes.to_owned())],
-            ..Bench::default()
-        };
-        let (lacks, has) = (bench("16777216"), bench("268435456"));
-        for experiments in [lacks.experiments(), lacks.experiments_on_paper()] {
-            assert!(experiments.unwrap_err().to_string().contains("the design needs at least"));
-        }
-        assert_eq!(has.experiments_on_paper().unwrap(), has.experiments().unwrap(), "the drive that was asked for");
-    }
-}

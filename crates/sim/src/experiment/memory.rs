@@ -37,32 +37,3 @@ impl Experiment {
         Ok(FIRST_BYTES + in_flash.min(written) * PLACE_BYTES + records * RECORD_BYTES)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::bench::Bench;
-
-    /// The most resident memory of processes that ran it at 1/256, filled by a half and overwritten.
-    const MEASURED: [(&str, u32, u64); 10] = [
-        ("plus", 50, 301),
-        ("plus", 1000, 62),
-        ("plus", 65_536, 54),
-        ("rhik", 50, 248),
-        ("original", 50, 66),
-        ("block", 4096, 50),
-        ("multilevel", 16_384, 52),
-        ("pink", 100, 290),
-        ("iter", 1000, 72),
-        ("kaml", 1000, 64),
-    ];
-
-    #[test]
-    fn what_is_told_beforehand_is_enough_and_not_far_too_much() {
-        for (design, value_bytes, mebibytes) in MEASURED {
-            let designs = vec![design.to_owned()];
-            let bench = Bench { designs, scale: 1.0 / 256.0, fill: 0.5, value_bytes, ..Bench::default() };
-            let told = bench.experiments().unwrap()[0].memory_bytes().unwrap() >> 20;
-            assert!((mebibytes..mebibytes * 3).contains(&told), "{design}, {value_bytes}: {told} MiB");
-        }
-    }
-}

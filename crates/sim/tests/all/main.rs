@@ -2,7 +2,10 @@
 
 mod batches;
 mod course;
+mod dbbench;
 mod emulator;
+mod experiments;
 mod model;
 mod once;
 mod record;
+mod replay;

@@ -1,13 +1,12 @@
 //! Replays with a cache: nothing is refused, the hits are those of the policy, and what is too old is gone.
 
 use super::{counts, replay, setup};
-use crate::host::Pace;
-use crate::replay::ReplaySetup;
-use crate::report::{CacheReport, RunReport};
-use crate::trace::TraceName;
 use kvssd_cache::{AdmissionRule, Cache, CachePlan, EvictionKind, PairId};
 use kvssd_designs::{BLOCK, DESIGNS, PLUS, TESSERA};
 use kvssd_ftl::Design;
+use kvssd_sim::replay::ReplaySetup;
+use kvssd_sim::trace::TraceName;
+use kvssd_sim::{CacheReport, Pace, RunReport};
 use kvssd_types::{Nanos, Random};
 use std::fmt::Write;
 use xxhash_rust::xxh3::xxh3_64;

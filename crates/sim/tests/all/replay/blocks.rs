@@ -2,13 +2,13 @@
 
 use super::cache::{cache, cached, plan, requests, text};
 use super::{all_commands, counts, replay, setup};
-use crate::host::Pace;
-use crate::replay::{ReplaySetup, Trace};
-use crate::trace::{BadLines, TraceName, TraceReader};
 use kvssd_cache::EvictionKind;
 use kvssd_designs::{BLOCK, DESIGNS};
 use kvssd_ftl::Design;
 use kvssd_measure::Quiet;
+use kvssd_sim::Pace;
+use kvssd_sim::replay::{ReplaySetup, Trace};
+use kvssd_sim::trace::{BadLines, TraceName, TraceReader};
 use kvssd_types::Random;
 use std::fmt::Write;
 
