@@ -77,19 +77,3 @@ impl IndexCatalogue for Known {
         Some(ORDERED)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_wants_an_order_gets_filters_and_who_names_a_papers_tree_gets_that() {
-        let bits = |choice: &IndexChoice| {
-            let parameters = choice.parameters();
-            parameters.into_iter().find(|(key, _)| *key == "bloom_bits").map(|(_, bits)| bits)
-        };
-        let ordered = Known.ordered().unwrap();
-        let papers = Known.all().into_iter().find(|choice| choice.plan().name() == ordered.plan().name()).unwrap();
-        assert_eq!((bits(&ordered).as_deref(), bits(&papers).as_deref()), (Some("6"), Some("0")));
-    }
-}

@@ -1,6 +1,6 @@
 //! A program's own design beside those of the papers.
 
-use kvssd_designs::{DESIGNS, RhikPlan, add, all, named};
+use kvssd_designs::{DESIGNS, PINK, RhikPlan, add, all, named};
 use kvssd_flash::RopeBacking;
 use kvssd_ftl::index::{Index, IndexPlan, Parameters, Room};
 use kvssd_ftl::{Design, DramUse, IndexChoice, NamespaceAttributes};
@@ -73,4 +73,15 @@ fn what_was_added_is_found_and_changes_no_drive_of_another_design() {
     let taken = Design { grain_bytes: 256, ..own() };
     assert!(add(taken).unwrap_err().to_string().contains("there is a design \"own\" already"));
     assert_eq!(all().len(), DESIGNS.len() + 2);
+}
+
+#[test]
+fn who_wants_an_order_gets_filters_and_who_names_a_papers_tree_gets_that() {
+    let bits = |choice: &IndexChoice| {
+        let parameters = choice.parameters();
+        parameters.into_iter().find(|(key, _)| *key == "bloom_bits").map(|(_, bits)| bits)
+    };
+    let ordered = PINK.indexes.ordered().unwrap();
+    let papers = PINK.indexes.all().into_iter().find(|choice| choice.plan().name() == ordered.plan().name()).unwrap();
+    assert_eq!((bits(&ordered).as_deref(), bits(&papers).as_deref()), (Some("6"), Some("0")));
 }
