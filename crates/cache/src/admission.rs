@@ -14,6 +14,9 @@ pub(crate) trait Admission: Debug + Send + Sync {
     /// Whether a pair of so many bytes comes in.
     fn admits(&mut self, pair: PairId, bytes: u64, now: Nanos) -> bool;
 
+    /// What [`Admission::admits`] would say now, which is not remembered.
+    fn would_admit(&self, pair: PairId, bytes: u64, now: Nanos) -> bool;
+
     /// A pair was missed by somebody else while it was about to be stored.
     fn missed(&mut self, pair: PairId) {
         let _ = pair;
@@ -98,7 +101,11 @@ impl AdmissionRule {
 struct AtMost(u64);
 
 impl Admission for AtMost {
-    fn admits(&mut self, _pair: PairId, bytes: u64, _now: Nanos) -> bool {
+    fn admits(&mut self, pair: PairId, bytes: u64, now: Nanos) -> bool {
+        self.would_admit(pair, bytes, now)
+    }
+
+    fn would_admit(&self, _pair: PairId, bytes: u64, _now: Nanos) -> bool {
         bytes <= self.0
     }
 }

@@ -24,6 +24,8 @@ pub struct Cache {
     budget_bytes: u64,
     /// Bytes that came since the budget was changed.
     came_bytes: u64,
+    /// How often more was tried since the drive was full.
+    tries: u32,
     held_bytes: u64,
     held: BTreeMap<PairId, Held>,
     /// Those that will be too old, by when.
@@ -83,6 +85,7 @@ impl Cache {
             budget_bytes_max: plan.budget_bytes,
             budget_bytes: plan.budget_bytes,
             came_bytes: 0,
+            tries: 0,
             held_bytes: 0,
             held: BTreeMap::new(),
             ageing: BTreeSet::new(),
@@ -176,6 +179,12 @@ impl Cache {
         }
         *(if is_in { &mut self.counts.admitted } else { &mut self.counts.kept_out }) += 1;
         is_in
+    }
+
+    /// What [`Cache::admits`] would say now, which no rule remembers.
+    #[must_use]
+    pub fn would_admit(&self, pair: PairId, bytes: u64, now: Nanos) -> bool {
+        bytes <= self.budget_bytes_max && self.admission.iter().all(|rule| rule.would_admit(pair, bytes, now))
     }
 
     /// A pair was missed once more while it is about to be stored: it will be offered once for all of these.
@@ -296,6 +305,13 @@ impl Cache {
 
     /// As [`Cache::shrink`], with what was held.
     pub(crate) fn take_some(&mut self) -> Vec<(PairId, Held)> {
+        let leaving = self.evict_some();
+        (self.budget_bytes, self.came_bytes, self.tries) = (self.held_bytes, 0, 0);
+        leaving
+    }
+
+    /// Some leave for somebody who may have no more, whatever the drive takes; none when nobody is left.
+    pub(crate) fn evict_some(&mut self) -> Vec<(PairId, Held)> {
         let wanted = self.held_bytes - self.held_bytes.div_ceil(SHRINK_SHARE).min(self.held_bytes);
         let mut leaving = Vec::new();
         while self.held_bytes > wanted
@@ -303,18 +319,19 @@ impl Cache {
         {
             leaving.push(victim);
         }
-        (self.budget_bytes, self.came_bytes) = (self.held_bytes, 0);
         leaving
     }
 
-    /// When as many bytes came as a cache that had to shrink holds, a few more are tried: what filled the drive may have gone.
+    /// When as many bytes came as a cache that had to shrink holds, a few more are tried, and each time that goes well twice as many: what filled
+    /// the drive may have gone.
     fn try_again(&mut self, came_bytes: u64) {
         self.budget_bytes = self.budget_bytes.max(self.held_bytes);
         self.came_bytes += came_bytes;
         if self.came_bytes >= self.budget_bytes {
             self.came_bytes = 0;
-            let more = self.budget_bytes.div_ceil(SHRINK_SHARE);
+            let more = self.budget_bytes.div_ceil((SHRINK_SHARE >> self.tries).max(1));
             self.budget_bytes = self.budget_bytes_max.min(self.budget_bytes + more);
+            self.tries = (self.tries + 1).min(SHRINK_SHARE.ilog2());
         }
     }
 

@@ -97,6 +97,12 @@ impl KeyedCache {
         self.cache.admits(id(key), bytes, now)
     }
 
+    /// As [`Cache::would_admit`].
+    #[must_use]
+    pub fn would_admit(&self, key: &[u8], bytes: u64, now: Nanos) -> bool {
+        self.cache.would_admit(id(key), bytes, now)
+    }
+
     /// Bytes of a pair that is in, key and value; 0 of another one.
     #[must_use]
     pub fn pair_bytes(&self, key: &[u8]) -> u64 {
@@ -123,6 +129,12 @@ impl KeyedCache {
     /// As [`Cache::shrink`].
     pub fn shrink(&mut self) -> Vec<LeavingPair> {
         let leaving = self.cache.take_some();
+        self.named(leaving)
+    }
+
+    /// Some leave for somebody who may have no more, whatever the drive takes; none when nobody is left.
+    pub fn evict_some(&mut self) -> Vec<LeavingPair> {
+        let leaving = self.cache.evict_some();
         self.named(leaving)
     }
 

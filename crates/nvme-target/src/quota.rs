@@ -40,6 +40,10 @@ pub(crate) fn check_quota(
         if is_refused_anyway || rights.quota.allows(held, old.unwrap_or_default(), new) {
             return Ok(());
         }
+        // What does not come in leaves all as it is, and so does its Store.
+        if !drive.would_take(namespace, key, value_bytes).map_err(|error| status_of(&error))? {
+            return Ok(());
+        }
         // Who stores into a cache has others leave for it.
         if !could_fit || !drive.let_go(namespace).map_err(|error| status_of(&error))? {
             return Err(Failure { status: Status::CapacityExceeded, result: HOST_QUOTA.into() });

@@ -4,6 +4,7 @@
 use super::Admission;
 use crate::pair::PairId;
 use kvssd_types::{Nanos, mix64};
+use std::array;
 
 const ROWS: usize = 4;
 /// Counters of a row, a byte each: where there is room for them, and the fewest.
@@ -35,23 +36,31 @@ impl Frequency {
     /// counters: an estimate.
     fn count(&mut self, pair: PairId) -> u8 {
         self.offers += 1;
-        let columns = self.columns;
-        if self.offers.is_multiple_of(columns as u64) {
+        if self.offers.is_multiple_of(self.columns as u64) {
             self.counts.iter_mut().for_each(|count| *count /= 2);
         }
-        let places = (0..ROWS).map(|row| row * columns + mix64(pair.0 ^ row as u64) as usize % columns);
         let mut least = u8::MAX;
-        for place in places {
+        for place in self.places(pair) {
             self.counts[place] = self.counts[place].saturating_add(1);
             least = least.min(self.counts[place]);
         }
         least
+    }
+
+    /// The counters of a pair.
+    fn places(&self, pair: PairId) -> [usize; ROWS] {
+        array::from_fn(|row| row * self.columns + mix64(pair.0 ^ row as u64) as usize % self.columns)
     }
 }
 
 impl Admission for Frequency {
     fn admits(&mut self, pair: PairId, _bytes: u64, _now: Nanos) -> bool {
         self.count(pair) >= self.times
+    }
+
+    fn would_admit(&self, pair: PairId, _bytes: u64, _now: Nanos) -> bool {
+        let share = if (self.offers + 1).is_multiple_of(self.columns as u64) { 2 } else { 1 };
+        self.places(pair).iter().all(|&place| (self.counts[place] / share).saturating_add(1) >= self.times)
     }
 
     fn missed(&mut self, pair: PairId) {

@@ -8,7 +8,7 @@ const DAY_NS: u128 = 24 * 3600 * 1_000_000_000;
 /// The part of a day's bytes that the bucket holds: what was not written in the last hour is not written later. An estimate.
 const BUCKET_SHARE: u64 = 24;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct WriteBudget {
     a_day_bytes: u64,
     left_bytes: i128,
@@ -42,6 +42,10 @@ impl Admission for WriteBudget {
     fn admits(&mut self, _pair: PairId, bytes: u64, now: Nanos) -> bool {
         self.fill(now);
         i128::from(bytes) <= self.left_bytes || self.left_bytes == WriteBudget::most(self.a_day_bytes)
+    }
+
+    fn would_admit(&self, pair: PairId, bytes: u64, now: Nanos) -> bool {
+        self.clone().admits(pair, bytes, now)
     }
 
     fn wrote(&mut self, bytes: u64) {

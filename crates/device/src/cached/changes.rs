@@ -53,6 +53,22 @@ impl Caches {
         }
     }
 
+    /// Whether a pair would come in, if there is room: it is no larger than the budget, and no rule keeps it out. Else a store lets nobody go.
+    pub(crate) fn would_take(
+        &mut self,
+        records: &mut dyn Records,
+        (namespace, key): (NamespaceId, Key<'_>),
+        value_bytes: u64,
+    ) -> Result<bool, KvError> {
+        if self.is_read_only || !self.all.contains_key(&namespace) {
+            return Ok(true);
+        }
+        self.know(records, namespace)?;
+        let (bytes, now) = (key.bytes().len() as u64 + value_bytes, self.clock.now());
+        let fits = self.check_budget(namespace, bytes).is_ok();
+        Ok(fits && self.held(namespace).would_admit(key.bytes(), bytes, now))
+    }
+
     /// A pair is not worth a write. That is done once, as a store would be.
     fn keep_out(
         &mut self,

@@ -184,7 +184,7 @@ impl Caches {
         let mut stuck = Vec::new();
         let mut has_left = false;
         while !has_left {
-            let leaving = self.held(id).shrink();
+            let leaving = self.held(id).evict_some();
             if leaving.is_empty() {
                 break;
             }

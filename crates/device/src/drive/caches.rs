@@ -62,6 +62,15 @@ impl Drive {
         caches.let_go(&mut whole, id)
     }
 
+    /// Whether a pair would come in: true but for one that its cache refuses or keeps out, for which nobody is to leave.
+    ///
+    /// # Errors
+    /// What the firmware answers.
+    pub fn would_take(&mut self, namespace: NamespaceId, key: Key<'_>, value_bytes: u64) -> Result<bool, KvError> {
+        let (caches, mut whole) = self.parts();
+        caches.would_take(&mut whole, (namespace, key), value_bytes)
+    }
+
     /// Bytes of the value of a key; none where it has none. Nobody asked for it: no cache counts that.
     ///
     /// # Errors

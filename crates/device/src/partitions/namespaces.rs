@@ -134,6 +134,15 @@ impl Partitions<'_> {
         self.all.iter_mut().try_fold(false, |some, part| Ok(part.let_go(id)? || some))
     }
 
+    /// As [`Drive::would_take`].
+    ///
+    /// # Errors
+    /// As [`Drive::would_take`].
+    pub fn would_take(&mut self, namespace: NamespaceId, key: Key<'_>, value_bytes: u64) -> Result<bool, KvError> {
+        let number = partition_of(namespace, key, self.all.len());
+        self.all[number].would_take(namespace, key, value_bytes)
+    }
+
     /// As [`Drive::value_bytes_of`].
     ///
     /// # Errors

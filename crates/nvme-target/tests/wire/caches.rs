@@ -164,6 +164,14 @@ fn a_host_with_a_quota_lets_pairs_of_its_own_go_and_a_stranger_sees_no_cache() {
     let [seen] = caches(&mut guest.admin)[..] else { panic!("it sees the one that it may") };
     assert_eq!((seen.hits.get(), seen.misses.get()), (100, 0), "who looks at a quota asks for nothing");
     assert!(caches(&mut Host::named(target.address, "nqn.stranger").admin).is_empty());
+    // Nobody leaves for what does not come in, and the budget is as it was for those without a quota.
+    let held = caches(&mut host.admin)[0];
+    assert_eq!(set_cache(&mut host.admin, id, "cache", "lru budget=100000 at-most=2000"), Status::Success);
+    assert_eq!(store(&mut guest, id, b"out", &[1; 4_000]), Status::Success);
+    assert_eq!(retrieve(&mut guest, id, b"out").0, Status::KeyDoesNotExist);
+    assert_eq!(caches(&mut host.admin)[0].held_bytes, held.held_bytes);
+    (100..200u8).for_each(|number| assert_eq!(store(&mut host, id, &[number], &[number; 900]), Status::Success));
+    assert!(read_namespaces(&log_page(&mut host.admin, page::NAMESPACES)).unwrap()[1].pairs.get() > 100);
     // Nobody leaves for what the rest of the quota does not let in.
     let plain = create(&mut host.admin, "plain");
     let quota = Quota { bytes_max: Some(20_000), pairs_max: Some(9) };
