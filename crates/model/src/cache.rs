@@ -43,12 +43,15 @@ fn comes_share(visit: &Visit, load: &Load, moved: f64, ranks: &[(f64, f64)]) -> 
     if ranks.is_empty() || visit.newer == 0.0 || stores == 0.0 {
         return 1.0;
     }
+    if visit.newer >= 1.0 {
+        return 0.0;
+    }
     // Stores among the changes that lie before; those of the run alone choose their keys so, and half of it has gone by.
     let pairs = load.pairs as f64;
     let skewed = (visit.newer * pairs / (1.0 + moved)).min(stores * load.operations as f64 / 2.0);
     let alike = (visit.newer - skewed / pairs).max(0.0);
     let late: f64 = ranks.iter().map(|(count, share)| count * share * (-share * skewed).exp()).sum();
-    late * (1.0 - alike) / (1.0 - visit.newer).max(1e-9)
+    (late * (1.0 - alike) / (1.0 - visit.newer)).min(1.0)
 }
 
 /// The share of the visits that find the piece in a cache, first in first out, of that size; keys are spread over pieces by

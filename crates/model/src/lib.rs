@@ -296,6 +296,21 @@ mod tests {
         assert_eq!(reads(&PINK, &skewed), reads(&PINK, &alike), "a tree keeps no page because it was asked for");
     }
 
+    /// All pairs of a tree may be in its MemTable.
+    #[test]
+    fn a_drive_of_a_few_pairs_has_figures_too() {
+        let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 512.0).unwrap();
+        for (name, pairs) in
+            ["iter", "pink", "plus", "rhik"].into_iter().flat_map(|name| [1, 3, 1000, 1500].map(|pairs| (name, pairs)))
+        {
+            let load = Load { value_bytes: 100, ..Load::half_and_half(pairs) };
+            let estimate = estimate(&profile, &kvssd_designs::named(name).unwrap(), &load).unwrap();
+            let Estimate { throughput_ops_s, flash_reads, dies, .. } = estimate;
+            assert!(throughput_ops_s > 50_000.0 && (0.0..3.0).contains(&flash_reads), "{name}, {pairs}: {estimate:?}");
+            assert!((0.0..1.0).contains(&dies), "{name}, {pairs}: {dies}");
+        }
+    }
+
     #[test]
     fn a_store_of_what_was_just_retrieved_looks_nothing_up() {
         let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 256.0).unwrap();

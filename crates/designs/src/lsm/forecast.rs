@@ -27,8 +27,8 @@ impl Lsm {
         // A Bloom filter lets through e^(-bits ln^2 2) of the keys that are not there.
         let let_through = (-f64::from(bloom_bits) * std::f64::consts::LN_2.powi(2)).exp();
         let (mut visits, mut above) = (Vec::new(), 0.0);
-        // The memtable is half full.
-        let newest_share = 0.5 * f64::from(self.shape.memtable_tables) / full as f64;
+        // The memtable is half full, or has all pairs of a small drive.
+        let newest_share = (0.5 * f64::from(self.shape.memtable_tables) / full as f64).min(1.0);
         for (level, &tables) in levels.iter().enumerate() {
             if tables == 0.0 {
                 continue;
@@ -44,7 +44,7 @@ impl Lsm {
                         pieces: f64::from(flushed_pages),
                         reached: passes,
                         in_dram: 1.0 - reads * (1.0 - pinned / tables),
-                        newer: newest_share * (1.0 + 2.0 * f64::from(table)),
+                        newer: (newest_share * (1.0 + 2.0 * f64::from(table))).min(1.0),
                         at_times: Some(at_times),
                     }
                 }));
@@ -52,7 +52,7 @@ impl Lsm {
                 // What has just sunk leaves a gap.
                 let runs = if level + 1 < levels.len() { LEVEL_SHARE } else { 1.0 };
                 let (pieces, in_dram) = (tables * pages, pinned / tables);
-                let newer = newest_share + above;
+                let newer = (newest_share + above).min(1.0);
                 visits.push(Visit { pieces, reached: runs * passes, in_dram, newer, at_times: None });
             }
             above += here;
