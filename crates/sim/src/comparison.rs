@@ -93,10 +93,9 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
 const FIGURES: [Figure; 18] = [
     ("records", |run| grouped(run.records)),
     ("operations", |run| grouped(run.operations)),
-    (
-        "throughput, op/s",
-        |run| if run.simulated_ns == 0 { "-".to_owned() } else { grouped(run.throughput_ops_s as u64) },
-    ),
+    ("throughput, op/s", |run| {
+        if run.simulated_ns == 0 { "-".to_owned() } else { grouped(run.throughput_ops_s.round() as u64) }
+    }),
     ("retrieve mean", |run| mean(run, "retrieve")),
     ("retrieve p50 / p99", |run| percentiles(run, "retrieve")),
     ("retrieve p99.9 / max", |run| tail(run, "retrieve")),
@@ -127,7 +126,7 @@ const ROUND_FIGURES: [RoundFigure; 5] = [
         let RoundsReport { reported_first, reported_last, .. } = rounds;
         format!("{}, {reported_first} to {reported_last}", rounds.columns.intervals().len())
     }),
-    ("  throughput, op/s", |rounds| confidence(rounds, "throughput_ops_s", |figure| grouped(figure as u64))),
+    ("  throughput, op/s", |rounds| confidence(rounds, "throughput_ops_s", |figure| grouped(figure.round() as u64))),
     ("  latency mean", |rounds| confidence(rounds, "latency_mean_ns", |figure| Nanos(figure as u64).to_string())),
     ("  write amplification", |rounds| confidence(rounds, "write_amplification", |figure| format!("{figure:.2}"))),
     ("  steady, the last five", |rounds| {

@@ -83,7 +83,7 @@ pub struct ReplayOptions {
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub repeat: u64,
     /// The trace's times go by so many times as fast, with --pace trace
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", allow_negative_numbers = true)]
     pub time_scale: f64,
     /// Erases that a block outlives, for the drive's years of life; the default is that of three bits a cell
     #[arg(long, default_value_t = BLOCK_ERASES_MAX, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

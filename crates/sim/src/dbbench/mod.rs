@@ -92,7 +92,10 @@ impl DbBenchSession {
             return fail(format!("--key-bytes {} must be 1 to 255", bench.key_bytes));
         }
         let bits = 8 * bench.key_bytes.min(NUMBER_BYTES) as u32;
-        if bench.records == 0 || bits < u64::BITS && bench.records > 1 << bits {
+        if bench.records == 0 {
+            return fail("--records must be above 0".to_owned());
+        }
+        if bits < u64::BITS && bench.records > 1 << bits {
             return fail(format!("keys of {} bytes do not tell {} records apart", bench.key_bytes, bench.records));
         }
         if bench.threads == 0 || bench.threads > 1 << 12 {
@@ -311,14 +314,16 @@ impl DbBenchSession {
         let command = Command::Retrieve { key: self.key(&room), offset_bytes: 0, length_bytes: self.bench.value_bytes };
         let completion = self.device.submit(command, at);
         let is_right = match (completion.reply, self.memory.now(record)) {
-            (Ok(Reply::Retrieved { value, .. }), Some(expected)) => value == expected,
+            (Ok(Reply::Retrieved { value, .. }), Some(expected)) => {
+                phase.measured.retrieved_bytes += value.len() as u64;
+                value == expected
+            }
             (Err(KvError::KeyNotFound), None) => true,
             (Ok(_) | Err(KvError::KeyNotFound), _) => false,
             (Err(other), _) => return Err(SimError::Drive(other)),
         };
         phase.measured.verified_retrieves += u64::from(is_right);
         phase.measured.failed_retrieves += u64::from(!is_right);
-        phase.measured.retrieved_bytes += u64::from(self.bench.value_bytes);
         phase.measured.retrieves.add(completion.done - at);
         Ok(completion.done)
     }
