@@ -34,7 +34,7 @@ pub(crate) struct NewRecord<'a> {
 }
 
 impl<'a> NewRecord<'a> {
-    /// That of a pair that a command writes.
+    /// The record of a pair that a command writes.
     pub(crate) fn pair(tag: u64, bytes: &'a mut Rope, unbroken_bytes: usize) -> Self {
         NewRecord { stream: Stream::User, kind: Kind::Pair, tag, bytes, unbroken_bytes, cause: Cause::User }
     }
@@ -50,7 +50,7 @@ pub(crate) struct Log {
     pub(crate) format: OobFormat,
     pub(crate) sequence: u64,
     pub(crate) placement: Placement,
-    /// Room for an out-of-band area that is encoded.
+    /// Reused memory for encoding an out-of-band area.
     oob_bytes: Vec<u8>,
 }
 
@@ -70,11 +70,11 @@ pub(crate) struct OpenLog {
     pub(crate) unit: UnitBuilder,
     pub(crate) causes: Vec<Cause>,
     pub(crate) unit_since: Vec<Nanos>,
-    /// What the gathered page is counted under: what opened it.
+    /// What the gathered page is counted under: the cause of its first record.
     pub(crate) cause: Cause,
     /// Whether the unit has its slot of the write buffer.
     pub(crate) buffered: bool,
-    /// From when on it has it.
+    /// Since when the unit has it.
     pub(crate) slot_since: Nanos,
 }
 
