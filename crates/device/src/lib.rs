@@ -224,7 +224,7 @@ impl Device {
         taken
     }
 
-    /// Makes a namespace, with a command that arrives at `arrival`; gives when that is done, and its number.
+    /// Makes a namespace, with a command that arrives at `arrival`; returns when that is done, and its number.
     ///
     /// # Errors
     /// As [`Engine::create_namespace`].
@@ -242,7 +242,7 @@ impl Device {
         created.map(|id| (done, id))
     }
 
-    /// Deletes a namespace, with a command that arrives at `arrival`; gives when that is done.
+    /// Deletes a namespace, with a command that arrives at `arrival`; returns when that is done.
     ///
     /// # Errors
     /// As [`Engine::delete_namespace`].
@@ -252,7 +252,7 @@ impl Device {
         deleted.map(|()| done)
     }
 
-    /// Maps a namespace to so many logs, with a command that arrives at `arrival`; gives when that is done.
+    /// Maps a namespace to so many logs, with a command that arrives at `arrival`; returns when that is done.
     ///
     /// # Errors
     /// As [`Engine::set_logs`].

@@ -27,7 +27,7 @@ pub(crate) trait Records {
         self.engine().oldest_iterator()
     }
 
-    /// Ends the oldest iterator. Gives whether there was one.
+    /// Ends the oldest iterator. Returns whether there was one.
     fn expire(&mut self) -> Result<bool, KvError> {
         self.engine_mut().map_or(Ok(false), Engine::expire)
     }

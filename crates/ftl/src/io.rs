@@ -173,7 +173,7 @@ impl<'a> Io<'a> {
         controller.take(at, length, flash.recording(), work)
     }
 
-    /// Lets the cores do the work that was gathered; gives the clock after it.
+    /// Lets the cores do the work that was gathered; returns the clock after it.
     #[inline]
     pub fn settle(&mut self) -> Nanos {
         if self.work > Nanos::ZERO {
@@ -189,18 +189,18 @@ impl<'a> Io<'a> {
         self.work = Nanos::ZERO;
     }
 
-    /// Reads a page and waits for it. A page that is still gathered takes no flash operation. Gives whether there was
+    /// Reads a page and waits for it. A page that is still gathered takes no flash operation. Returns whether there was
     /// one.
     pub fn read(&mut self, page: PageAddress, cause: Cause) -> bool {
         self.read_all(&[page], cause)
     }
 
-    /// Reads pages side by side and waits for the last; none of them twice. Gives whether there was a flash operation.
+    /// Reads pages side by side and waits for the last; none of them twice. Returns whether there was a flash operation.
     pub fn read_all(&mut self, pages: &[PageAddress], cause: Cause) -> bool {
         self.read_runs(cause, |io| io.read_without_waiting(pages, cause))
     }
 
-    /// Reads the sectors that hold these bytes of pages, side by side, and waits for the last. Gives whether there was
+    /// Reads the sectors that hold these bytes of pages, side by side, and waits for the last. Returns whether there was
     /// a flash operation.
     pub fn read_parts(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause) -> bool {
         let geometry = self.media.space.geometry;
@@ -208,7 +208,7 @@ impl<'a> Io<'a> {
         self.read_runs(cause, |io| runs.fold(io.clock, |last, run| last.max(io.read_parts_without_waiting(run, cause))))
     }
 
-    /// Waits for what `read` reads. Gives whether there was a flash operation.
+    /// Waits for what `read` reads. Returns whether there was a flash operation.
     fn read_runs(&mut self, cause: Cause, read: impl FnOnce(&mut Self) -> Nanos) -> bool {
         self.settle();
         let reads = self.media.flash.counters().reads.total();
@@ -220,7 +220,7 @@ impl<'a> Io<'a> {
         self.media.flash.counters().reads.total() > reads
     }
 
-    /// Has the sectors that hold these bytes of pages of one unit read, and gives the moment when they are in the
+    /// Has the sectors that hold these bytes of pages of one unit read, and returns the moment when they are in the
     /// controller.
     pub fn read_parts_without_waiting(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause) -> Nanos {
         match self.gathered(parts[0].0, cause) {

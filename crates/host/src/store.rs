@@ -165,7 +165,7 @@ impl Store {
         Ok(values)
     }
 
-    /// Removes `key` and its value; gives whether it was there.
+    /// Removes `key` and its value; returns whether it was there.
     ///
     /// # Errors
     /// As [`Store::store`].

@@ -276,7 +276,7 @@ impl Place {
         lock(&self.hosts.state).unnamed.remove(&self.number);
     }
 
-    /// Gives the place back that a Connect claimed which failed for another reason.
+    /// Gives back the place that a Connect claimed, which then failed for another reason.
     pub(crate) fn leave(&mut self) {
         let Some(member) = self.member.take() else { return };
         let mut state = lock(&self.hosts.state);

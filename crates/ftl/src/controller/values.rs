@@ -309,7 +309,7 @@ mod tests {
         Arc::new(Block::default().with(&pairs))
     }
 
-    /// Keeps a block of so many pairs under the name of each page in turn; gives how many pairs the pages have then, of 2.
+    /// Keeps a block of so many pairs under the name of each page in turn; returns how many pairs the pages have then, of 2.
     fn keep_in_turn(values: &mut Values, giver: &Giver, kept: &[(u64, usize)]) -> [usize; 2] {
         for &(page, count) in kept {
             values.keep(name(page, 0, 0), block_of_pairs(count), giver);

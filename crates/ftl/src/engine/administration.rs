@@ -24,7 +24,7 @@ use kvssd_types::{Key, KvError, NamespaceId, Nanos, OwnedKey};
 const REMOVED_PER_STEP: usize = 32;
 
 impl Engine {
-    /// Makes a namespace at `at`; gives when it is there, and its number.
+    /// Makes a namespace at `at`; returns when it is there, and its number.
     ///
     /// # Errors
     /// [`KvError::InvalidNamespace`] with what cannot be, [`KvError::TooManyNamespaces`] when the design has no more or

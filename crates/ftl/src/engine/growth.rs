@@ -46,7 +46,7 @@ impl Engine {
     }
 
     /// Compares all pairs of all namespaces with those that they may have replaced: from then on counts of pairs and bytes are
-    /// exact. Gives when it is done.
+    /// exact. Returns when it is done.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -54,7 +54,7 @@ impl Engine {
         self.administer(at, |engine| engine.compare_all(at))
     }
 
-    /// Makes room for indexes to grow, in the background; gives whether there is some.
+    /// Makes room for indexes to grow, in the background; returns whether there is some.
     pub(super) fn make_room_to_grow(&mut self) -> Result<bool, KvError> {
         if self.has_room_to_grow() {
             return Ok(true);
@@ -72,7 +72,7 @@ impl Engine {
         ids.into_iter().try_fold(at, |at, id| self.compare_in(id, at))
     }
 
-    /// Compares the pairs of a namespace, as far as there is room for the sections that this may evict; gives when it is done.
+    /// Compares the pairs of a namespace, as far as there is room for the sections that this may evict; returns when it is done.
     pub(super) fn compare_in(&mut self, id: NamespaceId, at: Nanos) -> Result<Nanos, KvError> {
         let left =
             |engine: &Engine| engine.namespaces.get(id).map_or(0, |namespace| namespace.index.uncompared().len());

@@ -104,7 +104,7 @@ pub trait Sight {
     /// Whether the record at `place` is that of the key that is looked for; none where it cannot be seen.
     fn verify(&mut self, place: Grain) -> Option<bool>;
 
-    /// Shows the page that a record of the index itself lies in, from its first byte on. Gives whether it could.
+    /// Shows the page that a record of the index itself lies in, from its first byte on. Returns whether it could.
     fn look(&self, place: Grain, see: &mut dyn FnMut(RopeRef<'_>)) -> bool;
 }
 

@@ -137,7 +137,7 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
         Vec::new()
     }
 
-    /// Makes a change, now or once more for a mount ([`View::is_redo`]); gives whether it can be made.
+    /// Makes a change, now or once more for a mount ([`View::is_redo`]); returns whether it can be made.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -259,12 +259,12 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
         Ok(())
     }
 
-    /// A mount finds that a section with that number was written; gives whether the index can have it.
+    /// A mount finds that a section with that number was written; returns whether the index can have it.
     fn redo_section(&mut self, number: u64) -> bool {
         number < self.sections()
     }
 
-    /// A mount finds that a section was split; gives its halves. None when the index cannot have that.
+    /// A mount finds that a section was split; returns its halves. None when the index cannot have that.
     fn redo_split(&mut self, number: u64) -> Option<[u64; 2]> {
         let _ = number;
         None

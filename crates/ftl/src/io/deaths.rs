@@ -35,7 +35,7 @@ impl Io<'_> {
         is_flashed
     }
 
-    /// As [`Io::forget`], and gives the `length` bytes of the record, whose page was read.
+    /// As [`Io::forget`], and returns the `length` bytes of the record, whose page was read.
     ///
     /// # Errors
     /// As [`Io::data`].

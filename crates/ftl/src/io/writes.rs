@@ -36,7 +36,7 @@ impl Io<'_> {
         })
     }
 
-    /// Puts a record into the log; gives its first grain. Its grains live.
+    /// Puts a record into the log; returns its first grain. Its grains live.
     ///
     /// # Errors
     /// As [`Io::append_own`].

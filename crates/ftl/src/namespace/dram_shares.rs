@@ -24,7 +24,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// It is used at `now`; gives whether it was unused before.
+    /// It is used at `now`; returns whether it was unused before.
     pub(crate) fn touch(&mut self, now: Nanos) -> bool {
         let is_new = self.is_idle(now);
         if is_new {

@@ -185,7 +185,7 @@ impl Io<'_> {
         self.stage(&Item::Ended(place), Some(&behind))
     }
 
-    /// Programs everything that is gathered, padded to whole units; gives the moment when it is in flash.
+    /// Programs everything that is gathered, padded to whole units; returns the moment when it is in flash.
     ///
     /// # Errors
     /// [`KvError::Failed`] when the flash fails to take a unit.
@@ -209,7 +209,7 @@ impl Io<'_> {
         Ok(self.media.flash.buffer.drained())
     }
 
-    /// Makes sure that a cut loses nothing of what was done so far; gives the clock when that is so.
+    /// Makes sure that a cut loses nothing of what was done so far; returns the clock when that is so.
     pub(crate) fn make_durable(&mut self) -> Result<Nanos, KvError> {
         if self.media.durable.power_loss == PowerLoss::Volatile {
             let drained = self.flush()?;

@@ -218,7 +218,7 @@ impl OpenLog {
         !self.data.is_empty() && (self.oob.kind != kind || page_bytes - self.data.len() < unbroken_bytes)
     }
 
-    /// Marks the start of a record; gives its first grain.
+    /// Marks the start of a record; returns its first grain.
     pub(crate) fn begin(
         &mut self,
         packing: &Packing,
@@ -235,7 +235,7 @@ impl OpenLog {
         packing.grain(self.page, grain)
     }
 
-    /// Fills the rest of the page with zeros and adds it to the unit; gives whether the unit is full.
+    /// Fills the rest of the page with zeros and adds it to the unit; returns whether the unit is full.
     pub(crate) fn turn_page(&mut self, geometry: &Geometry, format: OobFormat, oob_bytes: &mut Vec<u8>) -> bool {
         self.data.push_zeros(geometry.page_bytes as usize - self.data.len());
         oob_bytes.clear();
