@@ -29,7 +29,7 @@ impl Drive {
     /// refuses a store that fits its budget: other pairs are evicted for it.
     ///
     /// # Errors
-    /// As [`Engine::set_cache`].
+    /// As [`Engine::set_cache`](kvssd_ftl::Engine::set_cache).
     pub fn set_cache(&mut self, id: NamespaceId, cache: Option<CacheAttributes>) -> Result<(), KvError> {
         let of_engine = |drive: &Drive| drive.engine().namespaces().into_iter().find(|info| info.id == id);
         let before = of_engine(self).ok_or(KvError::NoSuchNamespace(id))?;
