@@ -129,7 +129,7 @@ impl<F: SectionForm> View<'_, '_, F> {
     /// hold all changes that the one before them held, and are of one length. The directory knows both ([`View::resize`]).
     ///
     /// # Panics
-    /// When it does not, the lengths differ, or the index does not say that its sections split ([`SectionIndex::SPLITS`]).
+    /// If it does not, the lengths differ, or the index does not say that [its sections split](crate::index::SectionIndex::SPLITS).
     ///
     /// # Errors
     /// What the flash operations answer.
