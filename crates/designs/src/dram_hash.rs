@@ -72,7 +72,7 @@ impl DramHash {
         self.pairs * 100 >= self.slots() * u64::from(self.plan.load_percent_max)
     }
 
-    /// Looks for a key in its page, first at the home slot; gives the entry, if it is there, and what the search was.
+    /// Looks for a key in its page, first at the home slot; returns the entry, if it is there, and what the search was.
     fn search(
         &self,
         pages: &mut impl Search<HashPage>,

@@ -138,7 +138,7 @@ impl RecordTable {
         (0..HOPS.min(self.records())).any(|distance| self.place_at(table, self.behind(home, distance)) == Grain(0))
     }
 
-    /// Inserts a record, and moves others for it if need be. Gives false, and changes nothing, when there is no way.
+    /// Inserts a record, and moves others for it if need be. Returns false, and changes nothing, when there is no way.
     pub fn insert(&self, table: &mut Blob, signature: Signature, place: Grain) -> bool {
         let home = self.home(signature);
         let table = table.make_mut();
@@ -156,7 +156,7 @@ impl RecordTable {
         true
     }
 
-    /// Moves a record into the free slot, from as far before it as its home allows; gives the slot that it leaves.
+    /// Moves a record into the free slot, from as far before it as its home allows; returns the slot that it leaves.
     fn move_up(&self, table: &mut [u8], free: usize) -> Option<usize> {
         for distance in (1..HOPS.min(self.records())).rev() {
             let home = self.behind(free, self.records() - distance);

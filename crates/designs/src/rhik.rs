@@ -73,7 +73,7 @@ impl Rhik {
         Ok(())
     }
 
-    /// Reads the tables of the first of several signatures side by side: as many as stay in DRAM. Gives how many.
+    /// Reads the tables of the first of several signatures side by side: as many as stay in DRAM. Returns how many.
     pub(crate) fn load_some(&mut self, tables: &mut Tables<'_, '_>, tags: &[Signature]) -> Result<usize, KvError> {
         let count = tags.len().min(tables.at_once());
         let numbers: Vec<u64> = tags[..count].iter().map(|&tag| self.directory.section_of(tag)).collect();

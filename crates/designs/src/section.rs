@@ -21,7 +21,7 @@ pub trait SectionLayout: SectionForm {
     /// The entry of `slot`, and the comparisons.
     fn get(&self, section: &[u8], slot: u32) -> (Entry, u32);
 
-    /// Sets the entry of `slot`; gives the comparisons for sorting the section anew, none where that was not needed.
+    /// Sets the entry of `slot`; returns the comparisons for sorting the section anew, none where that was not needed.
     fn set(&self, section: &mut Blob, slot: u32, entry: Entry) -> u32;
 
     /// Bytes of a section with so many pairs, on average.

@@ -1,6 +1,6 @@
-//! A drive to ask, for simulators of whole systems: a command at a moment, and when it is done.
+//! A drive for simulators of whole systems: it takes a command at a time, and says when that is done.
 //!
-//! Values are told by their lengths alone. Any number of commands may be under way, since each says when it is done.
+//! Values are given by their lengths alone. Any number of commands may be in flight, since each says when it is done.
 
 use crate::{Completion, Device};
 use kvssd_designs::{Assignment, split_overrides};
@@ -15,10 +15,10 @@ pub enum AskError {
     /// The design does not exist, lacks a parameter, or does not fit the hardware.
     #[error(transparent)]
     Design(#[from] DesignError),
-    /// The profile does not exist, or cannot be.
+    /// The profile does not exist, or is not possible.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// A command that comes before the one before it.
+    /// A command that arrives earlier than the one before it.
     #[error("at_ns = {at_ns}: commands come in the order of time, and the last came at {now_ns}")]
     Past {
         /// When it came.
@@ -36,9 +36,9 @@ pub enum AskError {
 pub struct Answer {
     /// When the host has the answer.
     pub done: Nanos,
-    /// Whether the key was there; of a store, whether the drive had room.
+    /// Whether the key exists; for a store, whether the drive had room.
     pub is_done: bool,
-    /// Bytes of the value that was stored, or of the whole one that was asked for.
+    /// Bytes of the stored value, or of the whole value of which some was retrieved.
     pub value_bytes: u32,
 }
 
@@ -65,8 +65,8 @@ pub struct AskedDevice {
 }
 
 impl AskedDevice {
-    /// A new drive of a design on a part of the hardware of a profile, both by name (a profile by its file, too). `overrides` are put over
-    /// keys of the profile, and parameters of the design behind `design.`.
+    /// A new drive of a design on a part of a profile's hardware, both by name (a profile also by its file). `overrides` replace keys of the
+    /// profile, and parameters of the design if they begin with `design.`.
     ///
     /// # Errors
     /// [`AskError::Design`], [`AskError::Profile`].
@@ -123,7 +123,7 @@ impl AskedDevice {
         self.ask(at, key, |key| Command::Exist { key })
     }
 
-    /// The same drive at the same moment once more: from here on the two live apart. An aged drive need be aged once.
+    /// A copy of the drive at this time, independent from here on: a drive need be aged only once.
     #[must_use]
     pub fn fork(&self) -> AskedDevice {
         let device = self.device.snapshot().expect("ropes can be copied");

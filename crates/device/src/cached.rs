@@ -1,4 +1,4 @@
-//! Namespaces that are caches: a store never finds one full, since others leave for it.
+//! Namespaces that are caches: a store never finds one full, since other pairs are evicted for it.
 //!
 //! ```text
 //!   store      too old? -> admission: worth a write? -> eviction: who leaves? -> delete each -> store     the drive is full all the same: fewer stay
@@ -9,11 +9,11 @@
 //!           kvssd_cache: who comes in, who leaves          what it keeps is charged to the DRAM
 //! ```
 //!
-//! The attributes are the firmware's, and as durable as the namespace. Behind each value stands its **stamp**, when it was stored. What the
-//! policies know is in DRAM: after a mount the first command on a namespace reads keys and stamps, and puts the pairs in the order of those. Who was
-//! asked for, and what a rule of admission remembered, is forgotten.
+//! The attributes are the firmware's, and as durable as the namespace. Behind each value stands its **stamp**, the time of its store. What the
+//! policies know is in DRAM: after a mount, the first command on a namespace reads keys and stamps, and puts the pairs in the order of the stamps.
+//! A mount forgets which pairs were asked for, and what a rule of admission remembered.
 //!
-//! What it does not do: count what a glance hits, or a time to live for one pair.
+//! Not supported: counting the hits of glances, and a time to live for a single pair.
 
 mod changes;
 mod clock;
@@ -39,10 +39,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The part of the DRAM that all caches may keep together. An estimate.
 const DRAM_SHARE: u64 = 4;
 
-/// What DRAM is given to them by. An estimate.
+/// DRAM is charged to the caches in steps of this size. An estimate.
 const DRAM_PAGE_BYTES: u64 = 4096;
 
-/// Pairs that are too old and are deleted with a command, beside the one that it is on. An estimate.
+/// The most other pairs that a command deletes because they are too old. An estimate.
 const SWEPT_MAX: usize = 32;
 
 /// What a cache of a drive holds, and what happened since the drive was opened or the cache was changed.
@@ -50,13 +50,13 @@ const SWEPT_MAX: usize = 32;
 pub struct CacheInfo {
     /// What was chosen.
     pub attributes: CacheAttributes,
-    /// Bytes of keys and values that it may hold now: the budget, or what a full drive has left of it.
+    /// Bytes of keys and values that it may hold now: the budget, or what is left of it on a full drive.
     pub budget_bytes: u64,
-    /// Bytes of keys and values that it holds; 0 before the first command behind a mount.
+    /// Bytes of keys and values that it holds; 0 before the first command after a mount.
     pub held_bytes: u64,
     /// DRAM that it keeps.
     pub kept_bytes: u64,
-    /// Retrieves that found their pair, beside those by [`Drive::glance`](crate::Drive::glance).
+    /// Retrieves that found their pair, without those by [`Drive::glance`](crate::Drive::glance).
     pub hits: u64,
     /// Retrieves that did not.
     pub misses: u64,
@@ -65,7 +65,7 @@ pub struct CacheInfo {
 }
 
 impl CacheInfo {
-    /// Both together, of what was chosen for the first.
+    /// The sums of both, with the attributes of the first.
     pub(crate) fn plus(self, other: &CacheInfo) -> CacheInfo {
         CacheInfo {
             attributes: self.attributes,
@@ -87,11 +87,11 @@ pub(crate) struct Caches {
     dram_bytes_max: u64,
     value_bytes_max: u64,
     is_read_only: bool,
-    /// No mount follows, so that stamps are told by their length alone where values are.
+    /// Whether the drive is only measured and never mounted: then a stamp need not hold a time where a value is a pattern.
     is_measured: bool,
-    /// Who left, where somebody asks.
+    /// The evicted keys, if somebody asks for them.
     left: Option<Vec<OwnedKey>>,
-    /// Who was to leave with the last command and could not.
+    /// Pairs that the last command should have evicted and could not.
     overdue: Vec<(NamespaceId, LeavingPair)>,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct Caches {
 struct OneCache {
     attributes: CacheAttributes,
     quota_bytes: Option<u64>,
-    /// Its pairs; none before the first command behind a mount.
+    /// Its pairs; `None` before the first command after a mount.
     held: Option<KeyedCache>,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -180,7 +180,7 @@ impl Caches {
         }
     }
 
-    /// Bytes of a value, where the key has one. Nobody asked for it: that is no hit.
+    /// Bytes of a key's value, if it has one. The policy does not count this as a hit.
     pub(crate) fn value_bytes_of(
         &mut self,
         records: &mut dyn Records,
@@ -214,7 +214,7 @@ impl Caches {
             }
     }
 
-    /// The answer to a look that `glance` gives, if nobody need know that somebody looked, and nothing can be too old.
+    /// The answer that `glance` returns, if no policy need learn of it and no pair can be too old.
     pub(crate) fn glance(
         &self,
         namespace: NamespaceId,
@@ -231,13 +231,13 @@ impl Caches {
         Some(reply.and_then(|reply| Asked::of(command).without_stamp(reply)))
     }
 
-    /// The pairs of a cache of which they are known.
+    /// The pairs of a cache that were looked up.
     fn held(&mut self, namespace: NamespaceId) -> &mut KeyedCache {
         let cache = self.all.get_mut(&namespace).expect("it is a cache");
         cache.held.as_mut().expect("its pairs were looked up")
     }
 
-    /// Before a command on a cache: its pairs are known, and the key's is not too old, nor are some others.
+    /// Before a command on a cache: looks its pairs up, and deletes the key's pair and some others if they are too old.
     fn prepare(
         &mut self,
         records: &mut dyn Records,
@@ -256,7 +256,7 @@ impl Caches {
         self.leave(records, namespace, old)
     }
 
-    /// Whether a pair is too old and there all the same, since it could not be deleted: nobody sees it any more.
+    /// Whether a pair is too old but still there, since it could not be deleted: nobody sees it any more.
     fn is_old(&mut self, namespace: NamespaceId, key: Key<'_>) -> bool {
         let now = self.clock.now();
         self.held(namespace).is_old(key.bytes(), now)

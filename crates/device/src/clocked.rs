@@ -1,4 +1,4 @@
-//! A device whose commands come one after the other, or at moments that somebody says: both keep records.
+//! A device whose commands come one after the other, or at given times: both keep records.
 
 use crate::records::{Origin, Records};
 use crate::{Completion, Device};
@@ -6,10 +6,10 @@ use kvssd_cache::CacheAttributes;
 use kvssd_ftl::{Engine, NamespaceAttributes};
 use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply};
 
-/// Virtual time, which nobody waits for, between two looks at what is left of deleted namespaces.
+/// Virtual time between two looks at what is left of deleted namespaces. Nobody waits for it.
 const REMOVAL_TIME: Nanos = Nanos(1_000_000_000);
 
-/// A device, and when all that it did was done. A command arrives when the one before it is done.
+/// A device, and when all its work so far is done. A command arrives when the one before it is done.
 pub(crate) struct Clocked {
     pub(crate) device: Device,
     clock: Nanos,
@@ -20,12 +20,12 @@ impl Clocked {
         Clocked { device, clock }
     }
 
-    /// When all that it did was done.
+    /// When all its work so far is done.
     pub(crate) fn clock(&self) -> Nanos {
         self.clock
     }
 
-    /// The device at a moment, before which nothing will come any more.
+    /// The device at a time before which nothing will come any more.
     pub(crate) fn arrive(&mut self, at: Nanos) -> Arrival<'_> {
         self.clock = self.clock.max(at);
         Arrival { device: &mut self.device, at: self.clock, side_by_side: self.clock, before: Nanos::ZERO }
@@ -51,7 +51,7 @@ impl Clocked {
         self.in_turn(|engine, at| engine.open_client(client, at))
     }
 
-    /// Has the engine do something when all before it is done.
+    /// Makes the engine do something when all before it is done.
     pub(crate) fn in_turn<T>(
         &mut self,
         act: impl FnOnce(&mut Engine, Nanos) -> (Nanos, Result<T, KvError>),
@@ -70,7 +70,7 @@ impl Clocked {
         result
     }
 
-    /// Gives the background the time to remove what was deleted. What cannot be read stays.
+    /// Gives the background the time to remove deleted namespaces. What cannot be read stays.
     pub(crate) fn finish_removal(&mut self) -> Result<(), KvError> {
         let mut pairs = u64::MAX;
         let engine = &mut self.device.engine;
@@ -105,16 +105,16 @@ impl Records for Clocked {
     }
 }
 
-/// A device at a moment: what comes then is under way side by side, except for what waits for answers.
+/// A device at one time: commands then run side by side, except for those that wait for answers.
 ///
-/// The device gets all of it at the one moment, so that nobody who comes later waits for what has not begun: what waits for an answer is
-/// done later by the time that the answer took. That is as exact as the device is not busy.
+/// All of them arrive at the device at this one time, so that no later command waits for one that has not begun. A command that waits for an
+/// answer is done later by the time that the answer took. This is exact as long as the device is not busy.
 pub(crate) struct Arrival<'a> {
     device: &'a mut Device,
     at: Nanos,
-    /// When what is under way side by side is done, if it began at `at`.
+    /// When what runs side by side is done, if it began at `at`.
     side_by_side: Nanos,
-    /// What took place before that began.
+    /// The time that was taken before that began.
     before: Nanos,
 }
 

@@ -8,7 +8,7 @@
 //!   [profile]        every key of a profile file, with the numbers of this drive
 //! ```
 //!
-//! Creating chooses, opening obeys: what the presets of a program are says nothing of a drive that is there.
+//! Creating chooses and opening obeys: the presets of a program do not matter for a drive that exists.
 //! An unknown key, a missing one and an impossible value are errors: a drive that was built otherwise would misread its flash.
 
 use crate::large::LARGE_VALUE_BYTES_MAX;
@@ -16,18 +16,18 @@ use kvssd_flash::{PowerLoss, Profile};
 use kvssd_ftl::{Design, DesignTable, OobFormat};
 use serde::{Deserialize, Serialize};
 
-/// What drive there is in an image.
+/// The drive that an image holds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Description {
     pub(crate) profile: Profile,
     pub(crate) design: Design,
-    /// What tells the drive from all others; none of drives that were made before there was such a number.
+    /// The number that tells the drive from all others; `None` for drives older than such numbers.
     pub(crate) identity: Option<u64>,
-    /// The largest value, of a drive whose values may be larger than a record.
+    /// The largest value, if values may be larger than a record.
     pub(crate) value_bytes_max: Option<u32>,
 }
 
-/// Before the drive's identity.
+/// What stands before the drive's identity.
 const IDENTITY: &str = "# drive ";
 
 /// The text's tables, with the profile's as it is written or read.
@@ -42,10 +42,10 @@ struct Text<P> {
 }
 
 impl Description {
-    /// The text that says so.
+    /// The description as text.
     ///
     /// # Panics
-    /// When the design has a bug planted in it: no image says so.
+    /// If the design has a planted bug, which no image describes.
     pub(crate) fn text(&self) -> String {
         let Description { profile, design, identity, value_bytes_max } = self;
         assert!(design.planted.is_none(), "a planted bug cannot be written down");
@@ -79,7 +79,7 @@ pub(crate) fn read(text: &str) -> Result<Description, String> {
     }
     let design = kvssd_designs::from_table(design).map_err(|error| error.to_string())?;
     let design = in_a_file(design, out_of_band);
-    // Scaling is what looks at every number.
+    // Scaling checks every number.
     let profile = profile.scaled(1.0).map_err(|error| error.to_string())?;
     let identity = text.lines().next().and_then(|line| u64::from_str_radix(line.strip_prefix(IDENTITY)?, 16).ok());
     Ok(Description { profile, design, identity, value_bytes_max })

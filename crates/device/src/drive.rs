@@ -19,7 +19,7 @@
 //!
 //! Several threads may glance at it at a time ([`Drive::glance`]).
 //!
-//! What it does not do: let several threads change it, or wait in real time for as long as the modelled flash would take.
+//! Not supported: changes by several threads, and waiting in real time as long as the modelled flash takes.
 
 mod caches;
 mod shares;
@@ -46,16 +46,16 @@ use std::sync::atomic::Ordering;
 /// How an image is made for a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CreateDrive {
-    /// All room is taken at once, so that no later write finds the disk full.
+    /// Whether all room is taken at once, so that no later write finds the disk full.
     pub preallocate: bool,
-    /// What was executed outlives the machine, not only the process.
+    /// Whether changes outlive the machine, not only the process.
     pub sync: bool,
     /// As in [`OpenOptions`].
     pub cache_bytes: u64,
-    /// The largest value, up to [`LARGE_VALUE_BYTES_MAX`](crate::LARGE_VALUE_BYTES_MAX); none for what a record holds: 2 MiB, or a superblock where
-    /// that is less.
+    /// The largest value, up to [`LARGE_VALUE_BYTES_MAX`](crate::LARGE_VALUE_BYTES_MAX). `None` for what fits into a record: 2 MiB, or a superblock
+    /// if that is less.
     pub value_bytes_max: Option<u32>,
-    /// What tells the drive from all others, on the wire too; none of a drive that nobody needs to know again.
+    /// The number that tells the drive from all others, also on the wire; `None` if nobody needs to recognize it.
     pub identity: Option<u64>,
     /// Partitions, up to [`PARTITIONS_MAX`](crate::PARTITIONS_MAX): as many threads change the drive side by side. 0 is 1.
     pub partitions: u32,
@@ -66,15 +66,15 @@ pub struct Drive {
     pub(crate) clocked: Clocked,
     design: Design,
     identity: Option<u64>,
-    /// Of a drive that was made for them.
+    /// The large values, if the drive was made for them.
     pub(crate) large: Option<LargeValues>,
     caches: Caches,
     mounted: Option<MountReport>,
     medium_state: Arc<MediumState>,
     is_read_only: bool,
-    /// Of the first partition: the iterators over all.
+    /// In the first partition: the iterators over all partitions.
     pub(crate) merges: Merges,
-    /// Of a batch over several partitions that is under way.
+    /// The share of a batch over several partitions, while that is in progress.
     share: Vec<PreparedChange>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Unmounted {
 }
 
 impl Drive {
-    /// A new drive in a new file, protected whatever the profile says. It counts its pairs exactly: no store of it is compared later.
+    /// Creates a drive in a new file, protected whatever the profile says. It counts its pairs exactly: every store compares its key at once.
     ///
     /// # Errors
     /// When there is such a file, the design does not fit, or the disk is full. No file is left behind then.
@@ -100,7 +100,7 @@ impl Drive {
         Drive::create_in(&system_files(), path.as_ref(), profile, design, options)
     }
 
-    /// As [`Drive::create`], among those files.
+    /// Like [`Drive::create`], with the given files.
     ///
     /// # Errors
     /// As [`Drive::create`].
@@ -118,7 +118,7 @@ impl Drive {
         Ok(drives.into_iter().next().expect("it has one partition"))
     }
 
-    /// The first life of a drive.
+    /// Starts a new drive.
     pub(crate) fn begin(image: ImageBacking, description: Description) -> Result<Drive, DesignError> {
         let Description { profile, design, identity, value_bytes_max } = description;
         let medium = Medium::new(image);
@@ -133,15 +133,15 @@ impl Drive {
         Ok(drive)
     }
 
-    /// The drive in the file at `path`, as it was when it was last used.
+    /// Opens the drive in the file at `path`, in the state of its last use.
     ///
     /// # Errors
-    /// When the file is not there, is no image of a drive, is damaged or in use. It is left as it was then.
+    /// If the file does not exist, is no image of a drive, is damaged, or is in use. The file is then left unchanged.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Drive, DriveError> {
         Drive::open_in(&system_files(), path.as_ref(), options)
     }
 
-    /// As [`Drive::open`], among those files.
+    /// Like [`Drive::open`], with the given files.
     ///
     /// # Errors
     /// As [`Drive::open`].
@@ -149,8 +149,8 @@ impl Drive {
         Drive::open_as(files, path, options, None)
     }
 
-    /// As [`Drive::open`] with the times of the hardware `times` (of flash, link, pipeline and cores) in place of the image's own, for
-    /// [`Drive::submit_in`]. How the flash is divided and what memory there is stays as it is.
+    /// Like [`Drive::open`], for [`Drive::submit_in`], with the times of the hardware `times` (of flash, link, pipeline and cores) instead of the
+    /// image's own. Geometry and memory stay as they are.
     ///
     /// # Errors
     /// As [`Drive::open`].
@@ -184,16 +184,16 @@ impl Drive {
     /// Executes a command of a namespace when the one before it is done.
     ///
     /// # Errors
-    /// What the firmware answers. When [`Drive::failure`] says something then, the drive takes nothing any more.
+    /// The firmware's error. If [`Drive::failure`] then returns a reason, the drive takes no commands any more.
     pub fn execute_in(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
         self.execute_as(None, namespace, command)
     }
 
-    /// As [`Drive::execute_in`]. A store, delete or batch with a name is made once, however often it comes, and in whichever life of the drive
-    /// ([`Engine::execute_request`]); what is refused may be tried again.
+    /// Like [`Drive::execute_in`]. A store, delete or batch with a `request` is made once, however often it is sent, also after the drive was opened
+    /// again ([`Engine::execute_request`]). A refused one may be tried again.
     ///
     /// # Errors
-    /// As [`Drive::execute_in`]; [`KvError::RequestForgotten`] of a client that [`Drive::open_client`] does not know, or a change that is too old.
+    /// As [`Drive::execute_in`]; [`KvError::RequestForgotten`] if [`Drive::open_client`] does not know the client, or the change is too old.
     pub fn execute_as(
         &mut self,
         request: Option<RequestId>,
@@ -213,8 +213,8 @@ impl Drive {
         (&mut self.caches, Whole { large: self.large.as_mut(), records: &mut self.clocked })
     }
 
-    /// The answer to a retrieve, an exist or a command on an iterator, where it can be given without changing anything but iterators: several
-    /// threads may look at a time, and no virtual time passes. Else, and of every other command, none: [`Drive::execute_in`] gives it.
+    /// Answers a retrieve, an exist or a command on an iterator, if that changes nothing but iterators: several threads may do so at a time, and no
+    /// virtual time passes. `None` otherwise, and for every other command: then [`Drive::execute_in`] answers it.
     #[must_use]
     pub fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
         self.caches.glance(namespace, command, || match &self.large {
@@ -223,13 +223,13 @@ impl Drive {
         })
     }
 
-    /// Executes a command of a namespace that arrives at `arrival`, while others may be under way: link, pipeline, cores and flash are
-    /// shared with those, as in [`Device::submit_in`]. Gives when it is done on the same clock, which no command may turn back.
+    /// Executes a command of a namespace that arrives at `arrival` while others may be in flight: they share link, pipeline, cores and
+    /// flash, as in [`Device::submit_in`]. Returns when it is done on the same clock, which no command may turn back.
     pub fn submit_in(&mut self, namespace: NamespaceId, command: Command<'_>, arrival: Nanos) -> Completion {
         self.submit_as(None, namespace, command, arrival)
     }
 
-    /// As [`Drive::submit_in`], of what may come again, as [`Drive::execute_as`].
+    /// Like [`Drive::submit_in`], for a command that may be sent again, as in [`Drive::execute_as`].
     pub fn submit_as(
         &mut self,
         request: Option<RequestId>,
@@ -249,8 +249,8 @@ impl Drive {
         Completion { done: arrival.done() - began, reply }
     }
 
-    /// Remembers from here on which changes of a client are made, also in later lives; gives a number that is another one when it was forgotten in
-    /// between.
+    /// Remembers from here on which changes of a client are made, also when the drive is opened again. Returns a number, which differs from the last
+    /// time if the client was forgotten in between.
     ///
     /// # Errors
     /// As [`Engine::open_client`].
@@ -258,7 +258,7 @@ impl Drive {
         self.clocked.open_client(client)
     }
 
-    /// The answer to what comes again and was made, before any part of it is made again.
+    /// The answer to a request that was made before, so that no part of it is made again.
     fn recognize(&self, request: Option<RequestId>, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
         request.and_then(|request| self.engine().recognize(request, command))
     }
@@ -271,7 +271,7 @@ impl Drive {
         self.create_namespace_at(None, attributes)
     }
 
-    /// As [`Drive::create_namespace`], under the first of those numbers, with what it has beside under the second, or under the first that are free.
+    /// Like [`Drive::create_namespace`], under the first of these numbers, with its shadow under the second; `None` for the first free ones.
     pub(crate) fn create_namespace_at(
         &mut self,
         numbers: Option<[NamespaceId; 2]>,
@@ -286,7 +286,7 @@ impl Drive {
         Ok(id)
     }
 
-    /// Deletes a namespace. What it had is removed little by little while commands come, when another one needs the room, and at
+    /// Deletes a namespace. Its pairs are removed little by little while commands come, when another namespace needs the room, and at
     /// the latest by [`Drive::close`].
     ///
     /// # Errors
@@ -337,8 +337,8 @@ impl Drive {
         self.large.as_ref().map_or(self.engine().value_bytes_max(), |large| large.value_bytes_max.into())
     }
 
-    /// The most bytes that keys and values of a batch have together. On a drive of large values each pair takes a byte of it, and keys that
-    /// had a large one a few more.
+    /// The most bytes that keys and values of a batch have together. On a drive of large values each pair takes one more byte, and a key
+    /// whose value was large a few more.
     #[must_use]
     pub fn batch_bytes_max(&self) -> u64 {
         self.engine().value_bytes_max()
@@ -350,8 +350,8 @@ impl Drive {
         self.large.as_ref().map_or(self.engine().value_bytes_max(), |large| large.inline_bytes_max().into())
     }
 
-    /// Whether commands are committed each (false, as in the beginning) or all together by [`Drive::commit`] (true): what was
-    /// executed in between is then lost together when the process ends.
+    /// Sets whether each command is committed by itself (false, the default) or all together by [`Drive::commit`] (true). If the process
+    /// ends before that, all commands since are lost together.
     pub fn hold_commits(&self, hold: bool) {
         self.medium_state.holds_commits.store(hold, Ordering::Relaxed);
     }
@@ -367,7 +367,7 @@ impl Drive {
         committed
     }
 
-    /// Ends the drive's life in order: namespaces that were deleted are gone, and the next mount finds everything at once.
+    /// Closes the drive in order: deleted namespaces are gone, and the next mount has nothing to redo.
     ///
     /// # Errors
     /// When the image failed.
@@ -380,7 +380,7 @@ impl Drive {
         self.clocked.device.engine.close()
     }
 
-    /// Why the image takes nothing any more, if so. What was committed before is in it, for the next who opens it.
+    /// Why the image takes no writes any more, if so. What was committed before is in it when it is opened again.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.medium_state.failure.get().map(String::as_str)
@@ -398,7 +398,7 @@ impl Drive {
         &self.design
     }
 
-    /// What tells the drive from all others; none of one that was made before there was such a number, or without.
+    /// The number that tells the drive from all others; `None` if it was made without one.
     #[must_use]
     pub fn identity(&self) -> Option<u64> {
         self.identity
@@ -418,8 +418,8 @@ impl Drive {
 }
 
 impl Unmounted {
-    /// The drive as it was when it was last used, with the times of that hardware where it says some; of a partition other than the first,
-    /// with the batches that the first has decided.
+    /// Mounts the drive in the state of its last use, with the times of the hardware `times` if given. A partition other than the first also
+    /// needs the last batch that the first has `decided`.
     pub(crate) fn mount(self, times: Option<&Profile>, decided: BatchSequence) -> Result<Drive, DriveError> {
         let Unmounted { image, description, path, is_read_only } = self;
         let Description { mut profile, design, identity, value_bytes_max } = description;
@@ -438,7 +438,7 @@ impl Unmounted {
         let mut drive =
             Drive { clocked, design, identity, large, caches, mounted, medium_state, is_read_only, merges, share };
         if !is_read_only {
-            // What an earlier process wrote and was killed before it had made it safe is read from here on: it must be as safe as the rest.
+            // This process reads what an earlier, killed process wrote but had not made safe: so that must become as safe as the rest.
             drive.commit().map_err(|error| mount_error(&path, error.into()))?;
         }
         Ok(drive)
@@ -449,7 +449,7 @@ pub(crate) fn system_files() -> Arc<dyn Files> {
     Arc::new(SystemFiles)
 }
 
-/// The partitions of an image, and the drive that it says each of them holds.
+/// The partitions of an image, and the description of the drive that they hold.
 pub(crate) fn open_images(
     files: &Arc<dyn Files>,
     path: &Path,

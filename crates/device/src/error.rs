@@ -93,7 +93,7 @@ pub enum DriveError {
 }
 
 impl DriveError {
-    /// The same, of one partition of several.
+    /// The same error, in one of several partitions.
     pub(crate) fn in_partition(mut self, number: usize) -> DriveError {
         if let DriveError::Failed { why, .. } | DriveError::Mount { why, .. } = &mut self {
             *why = format!("partition {number}: {why}");
@@ -105,7 +105,7 @@ impl DriveError {
 /// Why a design gives no drive in the image at `path`.
 pub(crate) fn mount_error(path: &Path, error: DesignError) -> DriveError {
     let path = path.to_owned();
-    // What the image says names it already.
+    // The image's own error names it already.
     let without_name =
         |why: String| why.strip_prefix(&format!("image {}: ", path.display())).unwrap_or(&why).to_owned();
     match error {

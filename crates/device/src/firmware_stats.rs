@@ -33,7 +33,7 @@ pub struct FirmwareStats {
 }
 
 impl FirmwareStats {
-    /// Those of both together; pages are as large.
+    /// The sums of both, which must have pages of the same size.
     #[must_use]
     pub fn plus(&self, other: &FirmwareStats) -> FirmwareStats {
         FirmwareStats {

@@ -11,12 +11,12 @@
 //!   later    segments of ids that no key has | ledger - id
 //! ```
 //!
-//! Only commands that hosts have, too, are used: what a batch promises is what a large value promises. Whatever moment the process ends in,
-//! the next one finds in the ledger what is to be deleted. An overwritten value is deleted when no iterator is left that may show it.
+//! Only commands that hosts also have are used, so a large value is as safe as a batch. Whenever the process ends, the next one finds in the
+//! ledger what is to be deleted. An overwritten value is deleted when no iterator is left that may show it.
 //!
-//! Each value has a byte more on such a drive, and a change looks first whether the key has a large value while there are any.
+//! On such a drive each value takes one more byte, and while there are large values a change first looks up whether its key has one.
 //!
-//! What it does not do: large values in batches, or a part of a value in place.
+//! Not supported: large values in batches, and changing a part of a value in place.
 
 mod check;
 mod ledger;
@@ -40,7 +40,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The largest value that a drive can be made for.
 pub const LARGE_VALUE_BYTES_MAX: u32 = 256 << 20;
 
-/// Ids in a ledger, at the most: where iterators keep so many from being deleted, the oldest are ended. An estimate.
+/// The most ids in a ledger. If iterators keep so many from being deleted, the oldest iterators are ended. An estimate.
 const UNOWNED_MAX: usize = 256;
 
 /// The large values of a drive.
@@ -48,16 +48,16 @@ pub(crate) struct LargeValues {
     pub(crate) value_bytes_max: u32,
     segment_bytes: u32,
     shadows: Vec<Shadow>,
-    /// Pairs that iterators have given and nobody has taken: their values are too large for one answer.
+    /// Pairs that an iterator has returned but no answer has taken yet: their values are too large for one answer.
     left: BTreeMap<(NamespaceId, IteratorId), VecDeque<IteratedPair>>,
     /// The last iterator that was made.
     youngest: IteratorId,
-    /// What the last change lacks, where the records do not say it.
+    /// What the last change lacked, if the records do not say it.
     lacks: Vec<Lack>,
 }
 
 impl LargeValues {
-    /// Executes a command of a host. A change that may come again, and was not made yet, has a name: the one command has it that makes it so.
+    /// Executes a host's command. `request` names a change that may be sent again and was not made yet; the command that makes it carries the name.
     ///
     /// # Errors
     /// What the drive answers; [`KvError::InvalidValueSize`], [`KvError::BatchValueTooLarge`].
@@ -104,7 +104,7 @@ impl LargeValues {
         }
     }
 
-    /// As [`Engine::glance`], of whole values.
+    /// Like [`Engine::glance`], for whole values.
     pub(crate) fn glance(
         &self,
         engine: &Engine,
@@ -145,8 +145,8 @@ impl LargeValues {
         }
     }
 
-    /// A change had no room: ends the oldest iterator where segments are kept for iterators, and deletes what none shows now. Gives whether
-    /// that changes anything.
+    /// After a change found no room: ends the oldest iterator if segments are kept for iterators, and deletes what none shows now. Returns
+    /// whether that changed anything.
     fn expire(&mut self, records: &mut dyn Records) -> Result<bool, KvError> {
         let shown = self.shown();
         if shown == 0 {
@@ -162,12 +162,12 @@ impl LargeValues {
         self.shadows.iter().map(|shadow| shadow.shown.len()).sum()
     }
 
-    /// The most bytes of a value that stays in the record: a batch must have room for one, and for ledgers.
+    /// The most bytes of a value that stays in its record: a batch must have room for one, and for ledgers.
     pub(crate) fn inline_bytes_max(&self) -> u32 {
         self.segment_bytes / 2
     }
 
-    /// Where the large value of a key that is to be changed is, if it has one.
+    /// Where the large value of a key that is about to change is, if it has one.
     fn manifest(
         &mut self,
         records: &mut dyn Records,
@@ -271,7 +271,7 @@ impl LargeValues {
         Ok(manifest)
     }
 
-    /// Binds a key to what it is to have, or removes it: from here on it has that, and not what it had.
+    /// Binds a key to its new value or removes it, and gives up its old one, both at once.
     fn replace(
         &mut self,
         records: &mut dyn Records,
@@ -331,7 +331,7 @@ impl LargeValues {
         }
     }
 
-    /// A part of a large value; [`KvError::KeyNotFound`] when it has been deleted.
+    /// Reads a part of a large value; [`KvError::KeyNotFound`] if it has been deleted.
     fn read_segments(
         &self,
         records: &mut dyn Records,

@@ -9,21 +9,21 @@ use kvssd_flash::{Backing, Profile};
 use kvssd_ftl::{Design, DesignError};
 use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, OwnedKey};
 
-/// Namespaces that a drive of large values has at the least: the first, and that of its segments.
+/// The fewest namespaces of a drive of large values: the first, and that of its segments.
 const NAMESPACES_MIN: u32 = 2;
 
 /// A drive.
 pub struct LargeDevice {
     clocked: Clocked,
-    /// When it was ready: what comes at the first moment comes then.
+    /// When it was ready. A command at time 0 arrives then.
     began: Nanos,
     large: Option<LargeValues>,
     caches: Caches,
 }
 
 impl LargeDevice {
-    /// A new drive, as [`Device::new`]; with a largest value that is more than a record holds, and up to [`LARGE_VALUE_BYTES_MAX`], one whose values
-    /// are kept in segments.
+    /// A new drive, as [`Device::new`]. If `value_bytes_max` is more than a record holds, up to [`LARGE_VALUE_BYTES_MAX`], large values are kept in
+    /// segments.
     ///
     /// # Errors
     /// When the design does not fit the hardware, or cannot keep segments.
@@ -49,8 +49,8 @@ impl LargeDevice {
         Ok(LargeDevice { clocked, began, large, caches })
     }
 
-    /// Makes the first namespace a cache before anything is stored: what leaves costs what deletes cost, and what the policy keeps is charged to the
-    /// DRAM. Whoever asks for that [asks](Self::take_left) who left, too.
+    /// Makes the first namespace a cache before anything is stored. An eviction costs what a delete costs, and the policy's memory is charged to
+    /// the DRAM. The caller also has to [ask](Self::take_left) for the evicted keys.
     ///
     /// # Errors
     /// As [`Engine::set_cache`](kvssd_ftl::Engine::set_cache).
@@ -63,12 +63,12 @@ impl LargeDevice {
         Ok(())
     }
 
-    /// The keys of the pairs that left, or were kept out, since this was asked.
+    /// The keys of the pairs that were evicted or kept out since the last call.
     pub fn take_left(&mut self) -> Vec<OwnedKey> {
         self.caches.take_left()
     }
 
-    /// What the cache holds, and what happened; none where there is none.
+    /// What the cache holds, and what happened; `None` without a cache.
     #[must_use]
     pub fn cache(&self) -> Option<CacheInfo> {
         self.caches.info(NamespaceId::FIRST)
@@ -109,7 +109,7 @@ impl LargeDevice {
         &self.clocked.device
     }
 
-    /// The same, when no command will come any more.
+    /// The device, when no command will come any more.
     #[must_use]
     pub fn into_device(self) -> Device {
         self.clocked.device

@@ -15,7 +15,7 @@
 //!
 //! A [`Device`] is measured, and so is a [`LargeDevice`]; an [`AskedDevice`] is a part of another simulator; a [`Drive`] lies in a file and is used.
 //!
-//! What it does not do: speak a wire protocol, or read a clock.
+//! Not supported: a wire protocol, and reading a clock.
 
 mod asked;
 mod cached;
@@ -51,10 +51,10 @@ use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, Reply,
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What the controller's pipeline takes in one piece.
+/// The data that the controller's pipeline takes in one piece.
 const SMALL_BYTES: u32 = 4096;
 
-/// The commands that the controller has under way at once; those that come then wait in the queues of the host. An estimate.
+/// The most commands that the controller has in flight; later ones wait in the host's queues. An estimate.
 const UNDER_WAY_MAX: usize = 1024;
 
 /// What became of a command.
@@ -67,10 +67,10 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// When the host has the answer that it was done.
+    /// When the host has the answer that the command was done.
     ///
     /// # Errors
-    /// The answer, if it was not.
+    /// The command's error, if it was not done.
     pub fn success(self) -> Result<Nanos, KvError> {
         self.reply.map(|_| self.done)
     }
@@ -83,11 +83,11 @@ pub struct Device {
     link_in: Calendar,
     link_out: Calendar,
     last_arrival: Nanos,
-    /// When the commands that are under way are done.
+    /// When the commands in flight are done.
     under_way: BinaryHeap<Reverse<Nanos>>,
     /// Where the time of the command at hand goes.
     spent: Spent,
-    /// Where that of all commands so far went: retrieves and reads, stores and writes, others.
+    /// Where the time of all commands so far went, by kind: retrieves and reads, stores and writes, others.
     spent_by: [Spent; 3],
 }
 
@@ -100,7 +100,7 @@ impl Device {
         Ok(Device::over(design.build(profile, backing)?, profile))
     }
 
-    /// The drive whose pages are kept by `backing`, after its power went and came back; and what the mount did.
+    /// Mounts the drive whose pages are kept by `backing`, after its power went and came back. Also returns what the mount did.
     ///
     /// # Errors
     /// As [`Design::mount`].
@@ -126,7 +126,7 @@ impl Device {
         }
     }
 
-    /// The same drive at the same moment once more, if what keeps its pages can be copied: from here on the two live apart.
+    /// A copy of the drive at this time, independent from here on. `None` if the backing cannot be copied.
     #[must_use]
     pub fn snapshot(&self) -> Option<Device> {
         Some(Device {
@@ -141,14 +141,14 @@ impl Device {
         })
     }
 
-    /// Where the time of all commands so far went, from arrival to the answer at the host, by what they are.
+    /// Where the time of all commands so far went, from arrival to the answer at the host, by kind of command.
     #[must_use]
     pub fn spent(&self) -> [(&'static str, Spent); 3] {
         let [retrieves, stores, others] = self.spent_by;
         [("retrieve", retrieves), ("store", stores), ("other", others)]
     }
 
-    /// The time for which each die, channel, core and direction of the link was taken so far, what lies ahead with it.
+    /// How long each die, channel, core and direction of the link was reserved so far, including reservations that lie ahead.
     #[must_use]
     pub fn busy(&self) -> Vec<(&'static str, Vec<Nanos>)> {
         let link = [("link_in", vec![self.link_in.busy()]), ("link_out", vec![self.link_out.busy()])];
@@ -171,7 +171,7 @@ impl Device {
         self.submit_as(None, namespace, command, arrival)
     }
 
-    /// As [`Device::submit_in`], of a change that may come again and was not made yet, where it has a name.
+    /// Like [`Device::submit_in`]. `request` names a change that the host may send again and that was not made yet.
     fn submit_as(
         &mut self,
         request: Option<RequestId>,
@@ -204,7 +204,7 @@ impl Device {
         Completion { done, reply }
     }
 
-    /// A command comes at `arrival`, before which none will come.
+    /// A command arrives at `arrival`. No later one arrives earlier.
     fn arrive(&mut self, arrival: Nanos) -> Result<(), KvError> {
         assert!(self.last_arrival <= arrival, "commands are submitted in the order of their arrival");
         self.last_arrival = arrival;
@@ -224,7 +224,7 @@ impl Device {
         taken
     }
 
-    /// Makes a namespace, with a command that arrives at `arrival`; gives when that is done, and its number.
+    /// Makes a namespace, with a command that arrives at `arrival`; returns when that is done, and its number.
     ///
     /// # Errors
     /// As [`Engine::create_namespace`].
@@ -242,7 +242,7 @@ impl Device {
         created.map(|id| (done, id))
     }
 
-    /// Deletes a namespace, with a command that arrives at `arrival`; gives when that is done.
+    /// Deletes a namespace, with a command that arrives at `arrival`; returns when that is done.
     ///
     /// # Errors
     /// As [`Engine::delete_namespace`].
@@ -252,7 +252,7 @@ impl Device {
         deleted.map(|()| done)
     }
 
-    /// Maps a namespace to so many logs, with a command that arrives at `arrival`; gives when that is done.
+    /// Maps a namespace to so many logs, with a command that arrives at `arrival`; returns when that is done.
     ///
     /// # Errors
     /// As [`Engine::set_logs`].
@@ -262,12 +262,12 @@ impl Device {
         set.map(|()| done)
     }
 
-    /// Records from now on what lies in a window of virtual time.
+    /// Records, from now on, what happens in a window of virtual time.
     pub fn record(&mut self, window: Window) {
         *self.engine.recording() = Recording::of(window);
     }
 
-    /// What was recorded, if anything was to be. It is recorded no more.
+    /// Stops recording. Returns what was recorded, if anything was to be.
     pub fn take_record(&mut self) -> Option<Record> {
         std::mem::take(self.engine.recording()).finish()
     }
@@ -294,7 +294,7 @@ impl Device {
         &self.profile
     }
 
-    /// A key that the command has no room for comes with a command of its own before it (Study, section IV).
+    /// A key that does not fit into its command comes before it, with a command of its own (Study, section IV).
     fn take_key(&mut self, command: &Command<'_>, arrival: Nanos) -> Nanos {
         let Some(key) = command.key().filter(|key| key.bytes().len() > self.profile.link.command_key_bytes as usize)
         else {
@@ -317,14 +317,14 @@ impl Device {
         self.pipeline(arrived, firmware.write_ns + firmware.write_4k_ns * pages)
     }
 
-    /// The link to the drive is taken for so long; gives when all is over.
+    /// Reserves the link to the drive for `length`. Returns when the data has arrived.
     fn bring_in(&mut self, length: Nanos, at: Nanos) -> Nanos {
         let arrived = self.engine.recording().squeeze(&mut self.link_in, (at, length), Lane::LinkIn, Work::In);
         self.spend(SpentOn::Link, at, arrived);
         arrived
     }
 
-    /// The command at hand waits, or has something done.
+    /// Counts a time of the present command under `part`.
     fn spend(&mut self, part: SpentOn, from: Nanos, until: Nanos) {
         self.spent.add(part, until - from);
         self.engine.recording().part(part.name(), from, until);
@@ -380,9 +380,9 @@ fn class_of(command: &Command<'_>) -> usize {
 fn bytes_of(reply: &Reply) -> u64 {
     match reply {
         Reply::Retrieved { value, .. } | Reply::Read(value) => value.len() as u64,
-        // Each key of a list has a length of two bytes before it.
+        // In a list, each key has its length before it, in two bytes.
         Reply::Listed(keys) => keys.iter().map(|key| key.len() as u64 + 2).sum(),
-        // And each pair that of its value behind that.
+        // A pair also has the length of its value behind the key, in four bytes.
         Reply::Pairs(pairs) => {
             let value_bytes = |value: &Option<Value>| value.as_ref().map_or(0, |value| 4 + value.len() as u64);
             pairs.iter().map(|(key, value)| key.len() as u64 + 2 + value_bytes(value)).sum()

@@ -1,5 +1,5 @@
-//! Between the firmware and the image: commits that wait for each other, a failure that is remembered, and reading without
-//! writing.
+//! Between the firmware and the image: holds commits back, remembers a failure, and keeps a read-only image from being
+//! written.
 //!
 //! ```text
 //!   Engine  program, erase, stage, commit
@@ -17,28 +17,28 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What the owner of the drive and its medium tell each other.
+/// What the owner of the drive tells its medium, and the medium its owner.
 #[derive(Debug, Default)]
 pub(crate) struct MediumState {
-    /// Commits are to wait.
+    /// Whether commits wait.
     pub(crate) holds_commits: AtomicBool,
-    /// Why the medium takes nothing any more.
+    /// Why the medium takes no writes any more.
     pub(crate) failure: OnceLock<String>,
 }
 
-/// A backing that does so.
+/// The backing that the firmware uses.
 pub(crate) struct Medium<B> {
     image: B,
     state: Arc<MediumState>,
     owes_commit: bool,
-    /// What a drive that is only read would have written, if it is one.
+    /// What a read-only drive would have written; `None` for a drive that writes.
     unwritten: Option<Unwritten>,
 }
 
 /// What lies in memory instead of the image.
 struct Unwritten {
     geometry: Geometry,
-    /// A unit that was programmed or, without content, erased.
+    /// Units that were programmed or, without content, erased.
     units: BTreeMap<UnitAddress, Option<UnitImage>>,
 }
 
@@ -113,7 +113,7 @@ impl<B: Backing> Backing for Medium<B> {
         {
             return Ok(unit.page((page.0 % unwritten.geometry.pages_per_program) as usize));
         }
-        // That a page cannot be read says nothing of the others.
+        // A page that cannot be read says nothing of the others.
         self.image.page(page)
     }
 

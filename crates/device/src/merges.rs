@@ -1,33 +1,33 @@
-//! What is known of iterators over all partitions, between two commands.
+//! The state of iterators over all partitions between two commands.
 
 use kvssd_types::{IteratedPair, IteratorId, NamespaceId, OwnedKey, VALUE_BYTES_MAX, Value};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The iterators of a drive in partitions, by the number of that in the first one.
+/// The iterators of a drive in partitions, by the number of their part in the first one.
 #[derive(Debug, Default)]
 pub(crate) struct Merges {
     pub(crate) all: BTreeMap<(NamespaceId, IteratorId), Merge>,
 }
 
-/// One of them.
+/// An iterator over all partitions.
 #[derive(Debug)]
 pub(crate) struct Merge {
     pub(crate) descending: bool,
     pub(crate) runs: Vec<Run>,
 }
 
-/// What comes of one partition.
+/// The pairs that come from one partition.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) iterator: IteratorId,
     pub(crate) coming: VecDeque<IteratedPair>,
-    /// The key of the next pair, where what came was given up again.
+    /// The key of the next pair, if pairs that had come were dropped again.
     pub(crate) next: Option<OwnedKey>,
     pub(crate) has_ended: bool,
 }
 
 impl Merge {
-    /// Between two commands no more is kept than one answer may have: what is given up is read again.
+    /// Between two commands, drops pairs beyond what one answer may have. They are read again.
     pub(crate) fn give_up(&mut self) {
         let kept: usize = self.runs.iter().flat_map(|run| &run.coming).map(bytes_of).sum();
         if kept > VALUE_BYTES_MAX {
@@ -38,7 +38,7 @@ impl Merge {
         }
     }
 
-    /// Whose pair is the next; none at the end. Each run has its next one, if it has one.
+    /// The run with the next pair; `None` at the end. Each run that has not ended must have a pair.
     pub(crate) fn first(&self) -> Option<usize> {
         let key = |number: &usize| self.runs[*number].coming.front().map(|(key, _)| key);
         let with_pairs = (0..self.runs.len()).filter(|number| key(number).is_some());
@@ -47,7 +47,7 @@ impl Merge {
 }
 
 impl Merges {
-    /// A namespace is gone, and the drive's iterators with it.
+    /// Forgets the iterators of a namespace that was deleted.
     pub(crate) fn forget_namespace(&mut self, namespace: NamespaceId) {
         self.all.retain(|(of, _), _| *of != namespace);
     }

@@ -9,10 +9,10 @@
 //!   namespace   of the same number in each, with a share of its quota and of its cache's budget (`namespaces`)
 //! ```
 //!
-//! How many there are is chosen when the image is made. Whoever shares a drive gives each partition a lock, takes that of one
-//! partition or, in their order, those of all, and asks [`Scope`] which. A drive of one partition has nothing of this.
+//! Their number is chosen when the image is made. Threads that share a drive give each partition a lock. They ask [`Scope`], and lock one
+//! partition, or all in their order. A drive of one partition needs none of this.
 //!
-//! What it does not do: model time. A drive that is timed has one partition. Nor does it move pairs, so that a drive is full when one of its
+//! Not supported: timing, since a timed drive has one partition, and moving pairs to another partition. So a drive is full when one of its
 //! partitions is.
 
 mod batch;
@@ -30,27 +30,27 @@ use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, OwnedKey,
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Indexes hash keys without a seed: what is the same in all keys of a partition must not be so there.
+/// Indexes hash keys without a seed. The keys of one partition must not have similar hashes there, so partitions use a seed.
 const SEED: u64 = 0x7061_7274_6974_696f;
 
-/// Which of so many partitions a pair is in. Images depend on it.
+/// The partition that a pair is in. Images depend on this choice.
 #[must_use]
 pub fn partition_of(namespace: NamespaceId, key: Key<'_>, partitions: usize) -> usize {
     let hash = xxh3_64_with_seed(key.bytes(), SEED ^ u64::from(namespace.0));
     ((u128::from(hash) * partitions as u128) >> 64) as usize
 }
 
-/// What a command concerns.
+/// Which partitions a command concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The partition of that number.
     One(usize),
-    /// All of them, or several.
+    /// Several or all of them.
     All,
 }
 
 impl Scope {
-    /// That of a command on a drive of so many partitions.
+    /// The scope of a command on a drive of `partitions` partitions.
     #[must_use]
     pub fn of(namespace: NamespaceId, command: &Command<'_>, partitions: usize) -> Scope {
         if partitions == 1 {
@@ -71,7 +71,7 @@ impl Scope {
     }
 }
 
-/// All partitions of a drive, held by one.
+/// All partitions of a drive, with exclusive access.
 pub struct Partitions<'a> {
     all: Vec<&'a mut Drive>,
 }
@@ -82,10 +82,10 @@ impl<'a> Partitions<'a> {
         Partitions { all: all.into_iter().collect() }
     }
 
-    /// As [`Drive::execute_as`], whatever the command's scope.
+    /// Like [`Drive::execute_as`], for commands of any scope.
     ///
     /// # Errors
-    /// As [`Drive::execute_as`]; [`KvError::InvalidCommand`] of a batch over several partitions that may come again.
+    /// As [`Drive::execute_as`]; [`KvError::InvalidCommand`] for a batch over several partitions that may be sent again.
     pub fn execute_as(
         &mut self,
         request: Option<RequestId>,
@@ -109,7 +109,7 @@ impl<'a> Partitions<'a> {
                 self.all.iter_mut().try_for_each(|part| part.execute_in(namespace, Command::Flush).map(|_| ()))?;
                 Ok(Reply::Flushed)
             }
-            // It takes keys, and no blocks: the answer is any partition's.
+            // A drive of keys refuses commands on blocks: any partition returns that error.
             other => self.all[0].execute_as(request, namespace, other),
         }
     }
@@ -158,11 +158,11 @@ impl<'a> Partitions<'a> {
     /// # Errors
     /// As [`Drive::open_client`].
     pub fn open_client(&mut self, client: ClientId) -> Result<u64, KvError> {
-        // Each grows when the client was forgotten there, and never shrinks: so does their sum.
+        // Each number grows when its partition forgot the client, and never shrinks: the same holds for their sum.
         self.all.iter_mut().try_fold(0u64, |sum, part| Ok(sum.wrapping_add(part.open_client(client)?)))
     }
 
-    /// As [`Drive::submit_as`], of a drive of one partition: only that models time.
+    /// Like [`Drive::submit_as`], for a drive of one partition: only such a drive models time.
     pub fn submit_as(
         &mut self,
         request: Option<RequestId>,
@@ -174,7 +174,7 @@ impl<'a> Partitions<'a> {
         self.all[0].submit_as(request, namespace, command, arrival)
     }
 
-    /// The answer to a change that was made before, or a refusal when that is not known any more; none for one that is to be made.
+    /// The answer to a change that was made before, or an error if its outcome is not known any more. `None` if it is still to be made.
     #[must_use]
     pub fn recognize(
         &self,
@@ -214,7 +214,7 @@ impl<'a> Partitions<'a> {
         others.fold(self.all[0].firmware_stats(), |sum, stats| sum.plus(&stats))
     }
 
-    /// The first: design, hardware and bounds are the same in all.
+    /// The first partition. Design, hardware and limits are the same in all.
     #[must_use]
     pub fn first(&self) -> &Drive {
         self.all[0]
@@ -226,7 +226,7 @@ impl<'a> Partitions<'a> {
         self.all.iter().find_map(|part| part.engine().staging_note())
     }
 
-    /// Why the image takes nothing any more, if so.
+    /// Why the image takes no writes any more, if so.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.all.iter().find_map(|part| part.failure())

@@ -1,9 +1,9 @@
-//! What keeps the records of a drive: large values are made of them.
+//! The records of a drive, of which large values are made.
 
 use kvssd_ftl::{Engine, Lack};
 use kvssd_types::{BatchChange, Command, IteratorId, KvError, NamespaceId, Reply, RequestId};
 
-/// Which request a command is of, if it may come again, and whose namespace it is for.
+/// The request that a command belongs to, if it may be sent again, and its namespace.
 pub(crate) type Origin = (Option<RequestId>, NamespaceId);
 
 /// What keeps the records: a firmware, and how commands come to it.
@@ -11,13 +11,13 @@ pub(crate) trait Records {
     /// The firmware.
     fn engine(&self) -> &Engine;
 
-    /// The firmware, to be changed; none where nothing may change.
+    /// The firmware, for changes; `None` if nothing may change.
     fn engine_mut(&mut self) -> Option<&mut Engine>;
 
-    /// Executes a command of a namespace: what makes the request so, where it is the one that does.
+    /// Executes a command of a namespace. With a request, this is the command that makes the request done.
     fn execute_as(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError>;
 
-    /// The same, of what does not come again.
+    /// The same, for a command that is not sent again.
     fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
         self.execute_as((None, namespace), command)
     }
@@ -27,7 +27,7 @@ pub(crate) trait Records {
         self.engine().oldest_iterator()
     }
 
-    /// Ends the oldest iterator. Gives whether there was one.
+    /// Ends the oldest iterator. Returns whether there was one.
     fn expire(&mut self) -> Result<bool, KvError> {
         self.engine_mut().map_or(Ok(false), Engine::expire)
     }
@@ -37,17 +37,17 @@ pub(crate) trait Records {
         self.engine().record_bytes(namespace)
     }
 
-    /// Bytes of flash that are left, those with it that deleted namespaces take.
+    /// Bytes of flash that are left; what deleted namespaces still take counts as free.
     fn free_bytes(&self) -> u64 {
         self.engine().free_bytes()
     }
 
-    /// What the last command lacked that was refused for want of room.
+    /// What the last command lacked that was refused for lack of room.
     fn lacks(&self) -> Vec<Lack> {
         self.engine().lacks().to_vec()
     }
 
-    /// What is executed from here on could not be before the answers so far were there.
+    /// Later commands depend on the answers so far, and cannot begin before these.
     fn then(&mut self) {}
 
     /// Whether the drive takes a batch of that size, and each key is there once.
@@ -55,7 +55,7 @@ pub(crate) trait Records {
         self.engine().check_batch(changes)
     }
 
-    /// So many bytes of DRAM are kept beside the records from here on.
+    /// Keeps `bytes` of DRAM beside the records from here on.
     fn keep_beside(&mut self, bytes: u64) {
         if let Some(engine) = self.engine_mut() {
             engine.keep_beside(bytes);
@@ -66,7 +66,7 @@ pub(crate) trait Records {
 /// The records that can be seen without changing anything ([`Engine::glance`]).
 pub(crate) struct Glances<'a> {
     pub(crate) engine: &'a Engine,
-    /// Whether all that was asked for was to be seen.
+    /// Whether everything that was asked for could be seen.
     pub(crate) sees_all: bool,
 }
 

@@ -24,7 +24,7 @@ pub const IMAGE_BYTES_MIN: u64 = 64 << 20;
 /// The largest size that [`image_profile`] takes.
 pub const IMAGE_BYTES_MAX: u64 = 8 << 40;
 
-/// The most partitions of a drive. An estimate: more than that share no lock that anybody waits for.
+/// The most partitions of a drive. An estimate: with more of them, threads hardly ever wait for a lock.
 pub const PARTITIONS_MAX: u32 = 64;
 
 const MIB: u64 = 1 << 20;

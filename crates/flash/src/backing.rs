@@ -1,4 +1,4 @@
-//! What keeps the pages, as the array sees it: in memory, in an image, or broken on purpose.
+//! What keeps the pages under the array: memory, an image, or a medium that is broken on purpose.
 
 use crate::codec::PageIdentity;
 use crate::rope::RopeRef;
@@ -6,7 +6,7 @@ use crate::{Blob, BlockAddress, PageAddress, PageView, UnitAddress, UnitImage};
 use kvssd_types::{KvError, Nanos};
 use thiserror::Error;
 
-/// The medium gave back something that is not what was written.
+/// The medium failed, or returned something other than what was written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MediaError {
     /// A page's bytes are damaged.
@@ -25,7 +25,7 @@ pub enum MediaError {
     Failed(String),
 }
 
-/// What a host is told of it.
+/// The error that a host gets for it.
 impl From<MediaError> for KvError {
     fn from(error: MediaError) -> Self {
         match error {
@@ -36,7 +36,7 @@ impl From<MediaError> for KvError {
     }
 }
 
-/// From when until when an operation is under way.
+/// When an operation begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// When the firmware asked for it.
@@ -46,14 +46,14 @@ pub struct Span {
 }
 
 impl Span {
-    /// Of operations that take no time.
+    /// The span of operations that take no time.
     pub const NONE: Span = Span { issued: Nanos::ZERO, end: Nanos::ZERO };
 }
 
 /// What a medium knows of a block without looking into its pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockState {
-    /// Units that were programmed since it was erased, torn ones with them.
+    /// Units that were programmed since it was erased, including torn ones.
     pub units_programmed: u32,
     /// How often it was erased.
     pub erases: u32,
@@ -62,18 +62,18 @@ pub struct BlockState {
 /// Keeps the content of programmed units until their block is erased, and what the write buffer holds. Knows no rules of NAND:
 /// [`Nand`](crate::Nand) has checked them before.
 pub trait Backing: Send + Sync {
-    /// A copy of all that it keeps, where that is in memory alone.
+    /// A copy of everything, if all of it is in memory.
     fn snapshot(&self) -> Option<Box<dyn Backing>> {
         None
     }
 
-    /// Keeps `content` as unit `unit`. A unit that is restored after a mount may be there already, and is put over it.
+    /// Keeps `content` as unit `unit`. A unit that is restored after a mount may exist already, and is overwritten.
     ///
     /// # Errors
     /// [`MediaError`] when the medium failed to take it.
     fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError>;
 
-    /// Whether it copies what it is given, so that bytes may be shared with it that are a small part of what would be kept for them.
+    /// Whether it copies the bytes that it is given. If so, these may be a small part of a large shared allocation.
     #[inline]
     fn copies(&self) -> bool {
         false
@@ -85,34 +85,33 @@ pub trait Backing: Send + Sync {
     /// [`MediaError::Damaged`] when its bytes are not what was written.
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError>;
 
-    /// Shows a page that was programmed to `see`, beside others who look: nothing changes that [`Backing::page`] could tell. Gives whether
-    /// it could be shown; whoever sees nothing here asks for the page.
+    /// Shows a programmed page to `see`, while others may look too: this does not change what [`Backing::page`] returns. Returns whether the page
+    /// could be shown; if not, the caller asks [`Backing::page`].
     fn look(&self, page: PageAddress, see: &mut dyn FnMut(PageView<'_>)) -> bool {
         let _ = (page, see);
         false
     }
 
-    /// So many pages of one unit, from `first` on, will be looked at now ([`Backing::look`]): a medium may get all of them at once. A hint.
+    /// The caller will now look at `pages` pages of one unit, from `first` on ([`Backing::look`]): a medium may fetch them together. A hint.
     fn bring(&self, first: PageAddress, pages: u32) {
         let _ = (first, pages);
     }
 
-    /// Which page the bytes are of that lie where this one should, if they are whole and that can be told: a page that went astray, or one
-    /// of an earlier life of its block. For people, who want to know what happened.
+    /// Which page the bytes at this page's place belong to, if they are whole and that can be told: a page that went astray, or one
+    /// of an earlier life of its block. For people who want to know what happened.
     fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {
         let _ = page;
         None
     }
 
-    /// So many pages of one unit, from `first` on, were sensed and will be asked for: a medium may get all of them at once. What is
-    /// wrong with one, [`Backing::page`] says.
+    /// The firmware has sensed `pages` pages of one unit, from `first` on, and will ask for them: a medium may fetch them together. If
+    /// one is damaged, [`Backing::page`] says so.
     fn fetch(&mut self, first: PageAddress, pages: u32) {
         let _ = (first, pages);
     }
 
-    /// Reads whole pages of one unit, from `first` on, to `out`, the data area of one behind that of the other, if their out-of-band areas
-    /// are those that are wanted. Gives whether it did: where not, [`Backing::page`] has them, or says what is wrong. Nothing is kept for the next
-    /// who asks.
+    /// Reads whole pages of one unit, from `first` on, into `out`, one data area behind the other, if `is_wanted` accepts all their out-of-band
+    /// areas. Returns whether it did; if not, [`Backing::page`] has the pages, or says what is wrong. The pages do not stay in a cache.
     fn read_through(&mut self, first: PageAddress, out: &mut [u8], is_wanted: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         let _ = (first, out, is_wanted);
         false
@@ -137,7 +136,7 @@ pub trait Backing: Send + Sync {
         Ok(())
     }
 
-    /// As [`Backing::stage`], of what `head` and then `follows` stand for: a medium may take large bytes from where they lie.
+    /// Like [`Backing::stage`], of `head` and then `follows`: a medium may take large bytes from where they lie.
     ///
     /// # Errors
     /// As [`Backing::stage`].
@@ -147,15 +146,15 @@ pub trait Backing: Send + Sync {
         self.stage(&bytes, at)
     }
 
-    /// Whether what is programmed and what is staged comes to be there in the order of the calls, so that who finds a unit finds all that came
-    /// before it: what lies in full units need not be staged then.
+    /// Whether programmed and staged bytes reach the medium in the order of the calls, so that a mount that finds a unit finds all that came
+    /// before it. Then what lies in full units need not be staged.
     #[inline]
     fn keeps_order(&self) -> bool {
         false
     }
 
-    /// Everything that was staged before is in flash, which must be so for good before this returns: `bytes` are staged
-    /// in its stead.
+    /// Everything that was staged before is now in flash, which must be durable before this returns: `bytes` replace
+    /// it.
     ///
     /// # Errors
     /// [`MediaError`] when the medium failed.
@@ -172,7 +171,7 @@ pub trait Backing: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Why staging is slower than it could be, if it is: for people, who may put the medium elsewhere.
+    /// Why staging is slower than it could be, if it is, for people who may put the medium elsewhere.
     fn staging_note(&self) -> Option<&str> {
         None
     }
@@ -185,13 +184,13 @@ pub trait Backing: Send + Sync {
         Ok(())
     }
 
-    /// So much memory a firmware may take for what it knows of pages, so as to ask for fewer of them: of a medium whose pages are dear.
+    /// How much memory the firmware may use to cache record heads, so that it asks for fewer pages. 0 unless pages are expensive to read.
     fn heads_bytes(&self) -> u64 {
         0
     }
 
-    /// Gives up some more of the memory for pages, which is the firmware's then: so many bytes, and 0 when there is no more to give. Of a
-    /// medium whose pages are dear, and which shows them ([`Backing::look`]).
+    /// Gives up some more memory for pages, which the firmware may then use. Returns how many bytes, and 0 if there is no more to give or the
+    /// medium does not show its pages ([`Backing::look`]).
     fn give_up(&self) -> u64 {
         0
     }
@@ -201,21 +200,21 @@ pub trait Backing: Send + Sync {
         let _ = places;
     }
 
-    /// The bytes from `start` of `page` on that were written as one blob, if memory has them at hand: a hint for
-    /// [`Backing::warm`]'s sake, which is not reading.
+    /// The bytes from `start` of `page` on that were written as one blob, if memory has them at hand. A hint for
+    /// [`Backing::warm`]; it is no read.
     fn peek(&self, page: PageAddress, start: usize) -> Option<&Blob> {
         let _ = (page, start);
         None
     }
 
-    /// The firmware will never again read the bytes from `start` of `page` on that were written as one blob: memory may let
-    /// go of them, and gives them. Flash itself knows no such thing, and a backing may ignore it.
+    /// The firmware will never again read the bytes from `start` of `page` on that were written as one blob. Memory may let go of
+    /// them, and returns them. Real flash has no such operation, and a backing may ignore it.
     fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
         let _ = (page, start);
         None
     }
 
-    /// Nothing of a page is wanted any more: what keeps pages closer than flash keeps others in its place. It can be read all the same.
+    /// Nobody wants a page any more: a cache may keep other pages in its place. It can still be read.
     fn let_go(&mut self, page: PageAddress) {
         let _ = page;
     }

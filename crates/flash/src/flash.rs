@@ -10,13 +10,13 @@ use kvssd_types::Nanos;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The units of one die that are remembered to be in flight. Older ones are over before they are asked for.
+/// The most units of one die that are remembered as in flight. Older ones have ended before anybody asks for them.
 const IN_FLIGHT_MAX: usize = 64;
-/// A unit that is programmed.
+/// A unit whose program has not ended.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     unit: UnitAddress,
-    /// From when on its data is in the buffer as a whole.
+    /// Since when all of its data is in the buffer.
     issued: Nanos,
     /// When its program ends.
     lands: Nanos,
@@ -24,7 +24,7 @@ struct InFlight {
 
 /// Array, timing, write buffer and counters of one drive.
 ///
-/// Each operation takes the asker's clock and gives the moment when it is done; nothing waits by itself.
+/// Each operation takes the caller's clock and returns when it is done; nothing waits by itself.
 pub struct Flash {
     nand: Nand,
     clockwork: Clockwork,
@@ -32,13 +32,13 @@ pub struct Flash {
     pub buffer: WriteBuffer,
     /// Units whose program has not ended, by die: their data is still in the buffer.
     in_flight: Vec<VecDeque<InFlight>>,
-    /// Reads that are not done, by die: who wants the same meanwhile gets it with them.
+    /// Reads in flight, by die: a later request for the same data shares them.
     under_way: Vec<ReadsUnderWay>,
-    /// Whether nobody does.
+    /// Whether reads are not shared.
     reads_unshared: bool,
     counters: Counters,
     pages_erased: u64,
-    /// Pages that were programmed before this life, or restored to it.
+    /// Pages that were programmed before the last mount, or restored by it.
     pages_brought: u64,
 }
 
@@ -70,7 +70,7 @@ impl Flash {
         }
     }
 
-    /// The same flash at the same moment once more, if what keeps its pages can be copied.
+    /// A copy of the flash at this time, if the backing can be copied.
     #[must_use]
     pub fn snapshot(&self) -> Option<Flash> {
         Some(Flash {
@@ -104,7 +104,7 @@ impl Flash {
         self.clockwork.busy()
     }
 
-    /// Who records what dies and channels, and others, are taken for.
+    /// The recorder of what dies, channels and other resources are used for.
     pub fn recording(&mut self) -> &mut Recording {
         &mut self.clockwork.recording
     }
@@ -138,20 +138,20 @@ impl Flash {
         self.nand.erases()
     }
 
-    /// Somebody found a page in a unit that is still being gathered.
+    /// Counts a page that was found in a unit which is still being gathered.
     pub fn count_buffer_hit(&mut self, cause: Cause) {
         self.counters.buffer_hits[cause] += 1;
     }
 
-    /// Nobody asks with a clock before `now` any more.
+    /// No operation has a clock before `now` any more.
     #[inline]
     pub fn advance(&mut self, now: Nanos) {
         self.clockwork.advance(now);
     }
 
-    /// Brings `pages` into the controller, side by side where they lie on different dies; neighbours in a unit are
-    /// sensed at once. What is still in the write buffer takes no time, except for who asks with a clock before that of who
-    /// wrote it ([`Flash::ready_or_read`]). Gives the moment when the last one is there; [`Flash::page`] has the content.
+    /// Reads `pages` into the controller, side by side if they lie on different dies; neighbours in a unit are sensed at once.
+    /// A page still in the write buffer takes no time, unless the caller's clock is before that of the write
+    /// ([`Flash::ready_or_read`]). Returns when the last one is there; [`Flash::page`] has the content.
     pub fn read(&mut self, pages: &[PageAddress], cause: Cause, at: Nanos) -> Nanos {
         let geometry = *self.nand.geometry();
         let sectors_per_page = geometry.sectors_per_page();
@@ -186,9 +186,9 @@ impl Flash {
         self.read_extent(Extent { page: *page, pages, sector, sectors, is_run }, cause, at)
     }
 
-    /// When data is at hand that a clock ahead of `at` brought or wrote at `ready`: then, or when a read of the asker's
-    /// own would be done, whichever is first. That read is not reserved: in the order of clocks it is the one that the
-    /// other found done.
+    /// When data is available that a clock ahead of `at` read or wrote at `ready`: then, or when the caller's own read would
+    /// be done, whichever is first. That read is not reserved: in the order of clocks it came first, and the other one found
+    /// it done.
     #[must_use]
     #[inline]
     pub fn ready_or_read(&self, page: PageAddress, ready: Nanos, at: Nanos) -> Nanos {
@@ -200,7 +200,7 @@ impl Flash {
         ready.min(at + self.clockwork.read_time(row, geometry.sectors_per_page()))
     }
 
-    /// Brings sectors into the controller.
+    /// Reads sectors into the controller.
     fn read_extent(&mut self, extent: Extent, cause: Cause, at: Nanos) -> Nanos {
         let Extent { page, pages, sectors, .. } = extent;
         self.clockwork.recording.because(Some(cause));
@@ -224,7 +224,7 @@ impl Flash {
         done
     }
 
-    /// When sectors are there that a read which is under way brings, or of whose page it is sensing all.
+    /// When sectors are there that a read in flight brings, or whose page it senses completely.
     fn shared(&mut self, extent: Extent, die: DieId, at: Nanos) -> Option<Nanos> {
         if self.reads_unshared || !extent.is_run {
             return None;
@@ -261,7 +261,7 @@ impl Flash {
         u64::from(page.0) < self.nand.geometry().pages() && self.nand.look(page, see)
     }
 
-    /// A page will be looked at now, and those behind it in its unit, so many in all ([`Backing::bring`]).
+    /// The page `first` will be looked at now, and those behind it in its unit, `pages` in all ([`Backing::bring`]).
     pub fn bring(&self, first: PageAddress, pages: u32) {
         let geometry = self.nand.geometry();
         let pages_left = geometry.pages_per_program - first.0 % geometry.pages_per_program;
@@ -270,7 +270,7 @@ impl Flash {
         }
     }
 
-    /// Programs a unit, whose slot of the write buffer it gives back; gives the moment when it is in flash.
+    /// Programs a unit, and gives its slot of the write buffer back. Returns when the unit is in flash.
     ///
     /// # Errors
     /// [`MediaError`] when the medium fails.
@@ -288,7 +288,7 @@ impl Flash {
         }
         self.counters.channel_programs[channel as usize] += causes.len() as u64;
         self.counters.die_programs[block.die.0 as usize] += causes.len() as u64;
-        // The units of a block are programmed in order, also when a clock behind asks for the next one.
+        // The units of a block are programmed in order, even if a clock that is behind asks for the next one.
         let mut in_flight = self.in_flight[block.die.0 as usize].iter().rev();
         let before = in_flight.find(|flying| self.nand.geometry().block_of(flying.unit).0 == block);
         let at = before.map_or(at, |flying| at.max(flying.lands));
@@ -306,7 +306,7 @@ impl Flash {
         Ok(done)
     }
 
-    /// Erases the blocks of a superblock side by side; gives the moment when the last one is erased.
+    /// Erases the blocks of a superblock side by side; returns the moment when the last one is erased.
     ///
     /// # Errors
     /// [`MediaError`] when the medium fails.
@@ -337,7 +337,7 @@ impl Flash {
         Ok(())
     }
 
-    /// Pages that were programmed before this life, or restored to it from the write buffer.
+    /// Pages that were programmed before the last mount, or restored by it from the write buffer.
     #[must_use]
     pub fn pages_brought(&self) -> u64 {
         self.pages_brought

@@ -85,13 +85,13 @@ use table::Table;
 /// The part of the memory for pages that the firmware has for the heads of records. An estimate.
 const HEADS_SHARE: u64 = 16;
 
-/// Runs of pages that are remembered until they are asked for: those of a record of 2 MiB, and as many.
+/// The most runs of pages that are remembered until they are asked for: those of a record of 2 MiB, and as many more.
 const WANTED_MAX: usize = 128;
 
 /// How an image is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CreateOptions {
-    /// All room is taken at once, so that no later write finds the disk full. Without, it is taken by what is written.
+    /// Whether all room is taken at once, so that no later write finds the disk full. Otherwise each write takes its room.
     pub preallocate: bool,
     /// Bytes that can be staged: what the write buffer holds, what it may run over by, and the heads of its items. At
     /// most 1 GiB; the file has two and a half times as much for them.
@@ -105,9 +105,9 @@ pub struct CreateOptions {
 /// How an image is worked on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// What is committed outlives the machine. Without, it outlives the process.
+    /// Whether commits outlive the machine. Otherwise they outlive the process.
     pub sync: bool,
-    /// Nothing is written, and others may read at the same time.
+    /// Whether nothing is written, and others may read at the same time.
     pub read_only: bool,
     /// Pages that are kept in memory, read or written, in bytes; a sixteenth of them for the heads of records. 0 keeps the last 64 that were read,
     /// and none that are written.
@@ -123,7 +123,7 @@ pub struct ImageBacking {
     table: Table,
     staging: Staging,
     sync: bool,
-    /// It has not been committed since it was created.
+    /// Whether it has not been committed since it was created.
     is_new: bool,
     /// Pages and staged bytes were written that are not durable.
     has_loose_bytes: bool,
@@ -140,7 +140,7 @@ pub struct ImageBacking {
     heads_bytes: u64,
     /// Runs of pages that will be asked for.
     wanted: VecDeque<Range<u32>>,
-    /// The page that was asked for last, and whether that was the one behind the page before it.
+    /// The page that was asked for last, and whether it followed the page asked for before.
     asked: (PageAddress, bool),
     /// Room for a unit that is written.
     bytes: Vec<u8>,
@@ -188,7 +188,7 @@ impl ImageBacking {
         &self.layout.geometry
     }
 
-    /// What was said of the image when it was created.
+    /// The description that the image was created with.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
@@ -229,13 +229,13 @@ impl ImageBacking {
         self.table.get(geometry.block_index(geometry.block_of(geometry.unit_of(page)).0)).erases
     }
 
-    /// How many pages of a run that will be asked for come from this one on, which is forgotten.
+    /// The number of wanted pages from this one to the end of its run, which is then forgotten.
     fn pages_wanted(&mut self, page: PageAddress) -> Option<u32> {
         let number = self.wanted.iter().position(|run| run.contains(&page.0))?;
         self.wanted.remove(number).map(|run| run.end - page.0)
     }
 
-    /// Has a page at hand, and up to so many of its unit with it. What is wrong with those is found when they are asked for.
+    /// Reads a page into the cache, with up to `pages` of its unit. Damage to the others is found when they are asked for.
     fn open_pages(&mut self, first: PageAddress, pages: u32) -> Result<(), MediaError> {
         let mut places: Vec<IoSliceMut<'_>> = self.opened.places(first, pages).map(IoSliceMut::new).collect();
         let pages = places.len() as u32;
@@ -268,7 +268,7 @@ impl Backing for ImageBacking {
             }
         } else {
             let pages = self.pages_wanted(page).unwrap_or_else(|| {
-                // If the last record ran on into a second page, so does this one as a rule, and to ask twice costs more than to read on.
+                // If the last record ran on into a second page, this one probably does too, and asking twice costs more than reading on.
                 let left = self.layout.geometry.pages_per_program - page.0 % self.layout.geometry.pages_per_program;
                 if has_run_on { left.min(2) } else { 1 }
             });
@@ -366,7 +366,7 @@ impl Backing for ImageBacking {
         Ok(self.try_stage(head, follows)?)
     }
 
-    /// When a process is killed, what it has written is there. When the machine stops, sectors are there in any order.
+    /// If a process is killed, all its writes are in the file. If the machine stops, sectors reach the disk in any order.
     fn keeps_order(&self) -> bool {
         !self.sync
     }
@@ -391,7 +391,7 @@ impl Backing for ImageBacking {
     }
 }
 
-/// As if the process were killed: what was not committed may be lost. Only its name is taken from the file.
+/// As if the process were killed: what was not committed may be lost. Only the note of the holder is removed.
 impl Drop for ImageBacking {
     fn drop(&mut self) {
         if !self.disk.is_read_only() {

@@ -95,7 +95,7 @@ impl Nand {
         self.is_programmed(page) && self.backing.look(page, see)
     }
 
-    /// Erases a block; gives the number of pages that were programmed in it.
+    /// Erases a block; returns the number of pages that were programmed in it.
     ///
     /// # Errors
     /// [`MediaError`] when the medium fails.

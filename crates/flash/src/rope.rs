@@ -234,7 +234,7 @@ impl<'a> RopeRef<'a> {
         assert_eq!(copied, out.len(), "the rope ends before its reader");
     }
 
-    /// As [`RopeRef::copy_to`], up to the end of the rope; gives the bytes that were written.
+    /// As [`RopeRef::copy_to`], up to the end of the rope; returns the bytes that were written.
     ///
     /// # Panics
     /// When the bytes were forgotten.

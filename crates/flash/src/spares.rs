@@ -44,7 +44,7 @@ impl Spares {
         PageAddress(self.unit_of(unit).0 * self.geometry.pages_per_program + within)
     }
 
-    /// Has a spare block of its die stand in for a block; gives the one that did so far.
+    /// Has a spare block of its die stand in for a block; returns the one that did so far.
     ///
     /// # Errors
     /// [`MediaError::Failed`] when the die has none left.

@@ -1,4 +1,4 @@
-//! The consistency walk: everything that flash and DRAM say of each other, and what is wrong with it.
+//! The consistency check: compares everything that flash and DRAM say about each other, and lists what is wrong.
 //!
 //! ```text
 //!   index  --contents-->  what lives: pairs, sections, pages of invalid mappings
@@ -8,8 +8,8 @@
 //!   sums    <-------------'  grains by page and superblock, searches, duplicates      -> tables, counters
 //! ```
 //!
-//! Nothing is changed, no operation is counted and no time passes. A page that cannot be read and that nobody needs is
-//! what a power cut leaves behind: it is counted, and no finding.
+//! A check changes nothing, counts no operation and takes no virtual time. An unreadable page that nobody needs is what a
+//! power cut leaves behind: the report counts it, but it is not a finding.
 
 mod origins;
 mod overlay;
@@ -33,7 +33,7 @@ named_enum! {
     pub enum Harm: "harm" {
         /// Nothing is lost, and nothing will be.
         Harmless = "harmless",
-        /// Space is taken that nothing lives in.
+        /// Space is marked as used, but nothing lives in it.
         SpaceLeaked = "space leaked",
         /// The drive may stop, or lose what it still has, when it goes on or is mounted again.
         DriveStops = "the drive may stop",
@@ -64,9 +64,9 @@ impl fmt::Display for Finding {
 /// What a check found.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
-    /// What is wrong, the first of it.
+    /// The first findings, 1000 at the most.
     pub findings: Vec<Finding>,
-    /// Findings that were left off.
+    /// How many findings there were beyond these.
     pub left_off: u64,
     /// Pages that were read, by what lies in them, in the order of [`Kind::ALL`].
     pub pages: [u64; Kind::ALL.len()],
@@ -76,13 +76,13 @@ pub struct CheckReport {
     pub pairs: u64,
     /// Bytes of their keys and values.
     pub pair_bytes: u64,
-    /// Records in living pages that no key has and no list calls dead: their notes were lost with the power.
+    /// Records in living pages that no key is bound to and no list of dead pairs names: a power cut lost the notes about them.
     pub orphans: u64,
     /// What the mount did, if there was one and it came through.
     pub mount: Option<MountReport>,
 }
 
-/// So many findings are told.
+/// The most findings that a report holds; the rest are counted.
 const FINDINGS_MAX: usize = 1000;
 
 impl CheckReport {
@@ -104,7 +104,7 @@ impl CheckReport {
         self.pages[kind as usize]
     }
 
-    /// The worst first.
+    /// Sorts the findings, the worst first.
     pub fn sort(&mut self) {
         self.findings.sort_by_key(|finding| std::cmp::Reverse(finding.harm));
     }
@@ -120,7 +120,7 @@ impl CheckReport {
 }
 
 impl CheckReport {
-    /// What was found in the partitions of a drive, in their order; of several, each place says in which.
+    /// Merges the reports of a drive's partitions, given in their order. If there are several, each place names its partition.
     #[must_use]
     pub fn of_partitions(reports: Vec<CheckReport>) -> CheckReport {
         let is_only = reports.len() == 1;
@@ -170,13 +170,13 @@ impl Engine {
 }
 
 impl Design {
-    /// Checks a drive of `profile` that was formatted by this design and that nobody has mounted. `backing` is only
-    /// read: what the mount wants to write is kept aside and forgotten.
+    /// Checks a drive of `profile` that this design formatted and that nobody has mounted. `backing` is only read: what the
+    /// check's own mount writes is kept in memory and dropped.
     pub fn check(&self, profile: &Profile, backing: Box<dyn Backing>) -> CheckReport {
         self.check_part(profile, backing, BatchSequence::default())
     }
 
-    /// As [`Design::check`], of a drive that is mounted by [`Design::mount_part`].
+    /// Like [`Design::check`], for a drive that is mounted with [`Design::mount_part`].
     pub fn check_part(&self, profile: &Profile, backing: Box<dyn Backing>, decided: BatchSequence) -> CheckReport {
         let backing = overlay::Overlay::new(profile.geometry, backing);
         let mut report = CheckReport::default();

@@ -1,6 +1,6 @@
 //! The commands on pairs, over an index and the log.
 //!
-//! Below: commands on [`blocks`], changes of which all are made or none ([`batch`]), and how much a drive may hold ([`limits`]). They import
+//! Below: commands on [`blocks`], batches, whose changes are made all or none ([`batch`]), and how much a drive may hold ([`limits`]). They import
 //! `namespace` and what is below it, and decide nothing about when they run: the engine does.
 
 pub(crate) mod batch;
@@ -31,21 +31,21 @@ pub(crate) struct Found {
 /// How the records that a look-up meets are compared with its key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Comparison {
-    /// So many bytes of the value are read with the head of a record, as far as they are in its page.
+    /// Bytes of the value to read together with a record's head, as far as they lie in the same page.
     value_bytes: usize,
-    /// No record is read ([`Emulator::signatures_trusted`](kvssd_flash::Emulator::signatures_trusted)).
+    /// Whether a signature that matches is trusted, and no record read ([`Emulator::signatures_trusted`](kvssd_flash::Emulator::signatures_trusted)).
     is_trusting: bool,
-    /// What a record of another key costs ([`Emulator::retry_ns`](kvssd_flash::Emulator::retry_ns)).
+    /// The extra time that a record of another key costs ([`Emulator::retry_ns`](kvssd_flash::Emulator::retry_ns)).
     retry: Nanos,
 }
 
-/// Looks `key` up; gives its position and the pair that was found there. A record that cannot be read may be the key's:
-/// it is an error when the key is found nowhere else. An index that knows whole keys reads no record.
+/// Looks up `key`. Returns its position and the pair that was found there. An unreadable record may be the key's, so it is an
+/// error if the key is found nowhere else. An index that keeps whole keys reads no record.
 pub(crate) fn find(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>) -> Result<(Position, Option<Found>), KvError> {
     look_up(io, index, key, Comparison::default())
 }
 
-/// As [`find`], for a command that a paper's emulator has trust a signature.
+/// Like [`find`], for the commands that trust a signature where a paper's emulator does.
 fn find_by_signature(
     io: &mut Io<'_>,
     index: &mut dyn Index,
@@ -65,7 +65,7 @@ fn look_up(
     let position = index.locate(io, key, &mut |io, place| {
         found = match head_at(io, place, key, comparison) {
             Err(error @ KvError::Unrecovered(_)) => {
-                // The first: those that were not compared are looked at before all others.
+                // Keep the first error: an index tries pairs that were not compared yet before all others.
                 unreadable.get_or_insert((error, place));
                 None
             }
@@ -79,14 +79,14 @@ fn look_up(
     if let (Some(place), Some(value_bytes)) = (position.place, position.value_bytes) {
         found = Some(Found { place, head: RecordHead { key_bytes: key.bytes().len() as u32, value_bytes } });
     }
-    // One that was not compared may be the key's later one.
+    // An unreadable pair that was not compared yet may be a newer version of the key than the pair found.
     match unreadable.filter(|(_, place)| found.is_none() || index.uncompared().contains(place)) {
         Some((error, _)) => Err(error),
         None => Ok((position, found)),
     }
 }
 
-/// Reads the head of the record at `place`; none when it is another key's.
+/// Reads the head of the record at `place`. `None` if the record belongs to another key.
 fn head_at(
     io: &mut Io<'_>,
     place: Grain,
@@ -142,8 +142,8 @@ pub(crate) fn store(
     Ok(Reply::Stored)
 }
 
-/// Where the pair of a store goes that is not compared before it is answered, if the design and the index do so and there is room
-/// for it beside the one that it may replace.
+/// The position for a store that is answered before its key is compared. `None` unless the design and the index do that and there is room
+/// for the new pair beside the one that it may replace.
 fn uncompared(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
@@ -160,14 +160,14 @@ fn uncompared(
     Ok(position)
 }
 
-/// Finds out what was replaced by pairs that were not compared.
+/// Compares pairs that were stored without a look-up, and takes the pairs that they replaced out of the counts.
 pub(crate) fn compare(io: &mut Io<'_>, namespace: &mut Namespace, which: Uncompared<'_>) -> Result<(), KvError> {
     let compared = namespace.index.compare(io, which);
     io.count_replaced(&mut namespace.utilization);
     compared.map_err(KvError::in_a_change)
 }
 
-/// Looks the key of a store up, aside if the store need not wait for that.
+/// Looks up the key of a store, aside if the store need not wait for it.
 fn look_up_aside(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
@@ -183,15 +183,15 @@ fn look_up_aside(
     Ok((position, found))
 }
 
-/// What a store knows when its key was looked up, and it can be done.
+/// The result of a store's look-up, if the store can be done.
 struct LookedUp {
     position: Position,
     found: Option<Found>,
-    /// Whether it has room only since it frees some.
+    /// Whether the store fits only because it frees the pair that it replaces.
     needs_freed: bool,
 }
 
-/// Looks the key of a store up, and makes room for it in the index.
+/// Looks up the key of a store, and makes room for it in the index.
 fn look_up_for(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
@@ -242,7 +242,7 @@ pub(crate) fn append_pair(io: &mut Io<'_>, key: Key<'_>, value: &Value, tag: u64
     Ok(place)
 }
 
-/// Binds a key to a pair that was appended; the one before dies.
+/// Binds a key to an appended pair; the key's previous pair dies.
 pub(crate) fn bind_pair(
     io: &mut Io<'_>,
     Namespace { index, utilization, .. }: &mut Namespace,
@@ -339,7 +339,7 @@ pub(crate) fn list(
     listed(io, index, from, keys_max).map(Reply::Listed)
 }
 
-/// Up to `keys_max` keys in the index's order, from `from` on, or from the key behind it.
+/// Lists up to `keys_max` keys in the index's order, from `from` on, or from the next key if `from` does not exist.
 pub(crate) fn listed(
     io: &mut Io<'_>,
     index: &mut dyn Index,

@@ -1,4 +1,4 @@
-//! The controller: its cores, and what they and the flash are made to do as a paper's emulator does it.
+//! The controller: its cores and their costs, and what it does the way a paper's emulator does it.
 //!
 //! Below: what its memory holds beside tables and logs: stores that are [`behind`], blocks that are [`gathered`], pages that are [`read_ahead`],
 //! [`heads`] of records, [`values`] in the order of keys, and what iterators have [`held`]. It imports `layout`.
@@ -24,7 +24,7 @@ pub(crate) struct Controller {
     pub(crate) behind: Behind,
     /// [`Design::compares_later`](crate::Design::compares_later).
     pub(crate) compares_later: bool,
-    /// No clock lies before it any more.
+    /// The time that all clocks have reached: no work begins earlier any more.
     pub(crate) now: Nanos,
 }
 
@@ -41,7 +41,7 @@ impl Controller {
         }
     }
 
-    /// Has a core work for `length`, from `at` on at the earliest; gives when it ends.
+    /// Reserves a core for `length`, at `at` or later. Returns when the work ends.
     pub(crate) fn take(&mut self, at: Nanos, length: Nanos, recording: &mut Recording, work: Work) -> Nanos {
         self.cores.take_for(at, length, self.now, recording, work)
     }

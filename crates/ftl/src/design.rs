@@ -56,7 +56,7 @@ pub struct Design {
     /// What decides how wide the steps of garbage collection are.
     pub gc_pace: CollectionPace,
     /// Into how many kinds hosts may sort what they write ([`PlacementHandle`](kvssd_types::PlacementHandle)), 1 to
-    /// [`PLACEMENT_HANDLES_MAX`]: a drive of blocks.
+    /// [`PLACEMENT_HANDLES_MAX`](crate::PLACEMENT_HANDLES_MAX): a drive of blocks.
     pub placement_handles: u32,
     /// Stores at a time that are answered before their keys are looked up. All others are answered when their keys are bound: with 0
     /// all, else those that find no room among these, those with a condition, and those that have room only if they free some.

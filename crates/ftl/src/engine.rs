@@ -42,19 +42,19 @@ pub struct Engine {
     /// Set while collection has nothing to gain.
     futile: Option<FutileCollection>,
     locks: EntryLocks,
-    /// The share of a batch over several engines that is under way.
+    /// This engine's share of a batch over several engines, while that batch is in progress.
     share: Option<Share>,
     /// Where the time of the last command went.
     spent: Spent,
-    /// The DRAM that the other parts had when it was last shared among the indexes; 0 to share it again.
+    /// The DRAM that the other parts took when the rest was last shared among the indexes; 0 to share it again.
     dram_shared: u64,
     /// DRAM that is kept beside all of this ([`Engine::keep_beside`]).
     beside_bytes: u64,
     glances: Glances,
-    /// What the last command lacked that was refused for want of room.
+    /// What the last command lacked that was refused with [`KvError::CapacityExceeded`].
     lacks: Vec<Lack>,
-    /// Why the flash, or what keeps it, takes nothing any more. From then on every call is refused: what DRAM says may
-    /// be ahead of the flash.
+    /// Why the flash, or what keeps it, takes no writes any more. From then on every call is refused, since DRAM may be ahead
+    /// of the flash.
     failure: Option<KvError>,
 }
 
@@ -81,7 +81,7 @@ impl Engine {
         engine
     }
 
-    /// The same firmware at the same moment once more, if what keeps the pages can be copied: from here on the two live apart.
+    /// A copy of the engine in its present state, independent from here on. `None` if the backing cannot be copied.
     #[must_use]
     pub fn snapshot(&self) -> Option<Engine> {
         Some(Engine {
@@ -108,7 +108,7 @@ impl Engine {
         (&mut self.media, &self.namespaces)
     }
 
-    /// Refuses when the flash has failed before, and in the middle of a batch over several engines.
+    /// Returns an error if the flash has failed before, and in the middle of a batch over several engines.
     fn check_available(&self) -> Result<(), KvError> {
         match &self.failure {
             None if self.share.is_some() => {
@@ -134,7 +134,7 @@ impl Engine {
         self.execute_in(NamespaceId::FIRST, command, at)
     }
 
-    /// Executes a command of a namespace whose data is in the controller at `at`; gives when it is done, and the
+    /// Executes a command of a namespace whose data is in the controller at `at`. Returns when it is done, and the
     /// answer.
     #[expect(clippy::needless_pass_by_value, reason = "a command is given away, and may be tried twice within")]
     pub fn execute_in(
@@ -146,8 +146,8 @@ impl Engine {
         self.run(None, Phase::All, namespace, &command, at)
     }
 
-    /// Executes a command. `request` names one that may come again and was not made yet. One that is refused for want of room
-    /// is tried once more when all pairs are compared: what they replaced takes none.
+    /// Executes a command. `request` identifies a change that the host may send again and that was not made yet. A command refused for lack
+    /// of room is retried once after all pairs are compared: pairs that were replaced then take no room.
     fn run(
         &mut self,
         request: Option<RequestId>,
@@ -221,7 +221,7 @@ impl Engine {
         (done, reply)
     }
 
-    /// Takes a command that only brings a part of the next one; gives when it is done, which is when the next one
+    /// Takes a command that only carries a part of the next one. Returns when it is done, which is when the next one
     /// arrives.
     pub fn take_part(&mut self, at: Nanos) -> Nanos {
         let mut io = Io::new(&mut self.media, at, false);
@@ -251,7 +251,7 @@ impl Engine {
         at: &mut Nanos,
     ) -> Result<(), KvError> {
         match command {
-            // It concerns the namespaces of its changes, not the one that it was sent to.
+            // A batch concerns the namespaces of its changes, not the one that it was sent to.
             Command::Batch { changes } => {
                 batch::check(&self.media.space.geometry, &self.limits, changes)?;
                 for change in *changes {
@@ -274,7 +274,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A namespace is used: its index gets DRAM, if it was unused.
+    /// Marks a namespace as used. If it was idle, DRAM is shared anew, so that its index gets some.
     fn touch(&mut self, namespace: NamespaceId, at: Nanos) -> Result<(), KvError> {
         if self.namespaces.living(namespace)?.usage.touch(at) {
             self.dram_shared = 0;
@@ -307,7 +307,7 @@ impl Engine {
         }
     }
 
-    /// Lets background work go on until `now`. No command comes with an earlier clock from then on.
+    /// Runs background work until `now`. No later command may arrive before `now`.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -332,7 +332,7 @@ impl Engine {
                 self.media.advance(self.growth_clock);
                 self.remove_some(namespace)?;
             } else if collects {
-                // The collector reserves with its own clock, which lies behind.
+                // The collector reserves time by its own clock, which is behind `now`.
                 self.media.advance(self.collector.clock);
                 if !self.collect()? {
                     break;
@@ -356,7 +356,7 @@ impl Engine {
         }
     }
 
-    /// One step of garbage collection; gives false when there is nothing to gain.
+    /// Does one step of garbage collection. Returns false if there is nothing to gain.
     fn collect(&mut self) -> Result<bool, KvError> {
         self.media.ahead.forget();
         let begun = self.collector.clock;
@@ -371,8 +371,8 @@ impl Engine {
         Ok(gained)
     }
 
-    /// Gives the indexes the DRAM that the other parts leave. A page is kept back: so much may those grow until the
-    /// next time.
+    /// Shares the DRAM that the other parts leave among the indexes. One page is kept back, since the other parts may grow
+    /// until the next time.
     fn share_dram(&mut self) {
         let page_bytes = u64::from(self.media.space.packing.page_bytes());
         let taken = self.media.dram_bytes() + self.namespaces.prefetch_bytes() + self.beside_bytes + page_bytes;
@@ -381,7 +381,7 @@ impl Engine {
                 0 => self.limits.dram_bytes.saturating_sub(taken),
                 alone => alone,
             };
-            // While an index has yet to give DRAM back, it is shared again.
+            // While an index still has to give DRAM back, it is shared again.
             let is_settled = self.namespaces.share_dram(left, self.media.controller.now);
             self.dram_shared = if is_settled { taken } else { 0 };
         }

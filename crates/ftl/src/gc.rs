@@ -108,7 +108,7 @@ impl Collector {
         (self.is_hastened, self.is_calm) = (true, false);
     }
 
-    /// Does one bounded step. Gives false when there is nothing to gain.
+    /// Does one bounded step. Returns false when there is nothing to gain.
     pub(crate) fn step(&mut self, media: &mut Media, namespaces: &mut Namespaces) -> Result<bool, KvError> {
         let mut io = Io::new(media, self.clock, true);
         let short = io.media.space.superblocks.free() < STEP_SUPERBLOCKS;
@@ -132,7 +132,7 @@ impl Collector {
         Ok(self.end_step(io))
     }
 
-    /// Gives that something was done.
+    /// Returns that something was done.
     fn end_step(&mut self, mut io: Io<'_>) -> bool {
         let done = io.settle();
         self.counters.busy_ns += (done - self.clock).0;
@@ -433,7 +433,7 @@ fn compare(io: &mut Io<'_>, namespaces: &mut Namespaces, pairs: &[(NamespaceId, 
     Ok(())
 }
 
-/// Compares some pairs of a namespace that has some to compare; gives whether there was one.
+/// Compares some pairs of a namespace that has some to compare; returns whether there was one.
 fn compare_some(io: &mut Io<'_>, namespaces: &mut Namespaces) -> Result<bool, KvError> {
     let Some(namespace) = namespaces.iter_mut().find(|namespace| !namespace.index.uncompared().is_empty()) else {
         return Ok(false);

@@ -46,7 +46,7 @@ pub struct Position {
     pub place: Option<Grain>,
     /// The hash of the key.
     pub hash: u64,
-    /// A note of the index to itself: it gets it back with the change, now and when a mount redoes the change.
+    /// A note of the index to itself. The index gets it back with the change, now and when a mount redoes the change.
     pub note: u32,
     /// The bytes of the pair's value, from an index that keeps whole keys and so reads no record.
     pub value_bytes: Option<u32>,
@@ -83,7 +83,7 @@ pub enum Fate {
     Unreadable,
 }
 
-/// An index that is a table in DRAM, and is on flash where there is no room for it.
+/// The sizes of an index that is a table in DRAM, and moves to flash where DRAM has no room for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramTable {
     /// The fewest bytes with which it works.
@@ -106,7 +106,7 @@ pub enum Growth {
 }
 
 impl Growth {
-    /// Whether a command has to wait for it, which may be a change.
+    /// Whether a command, which is a change or not, has to wait for this work.
     pub(crate) fn keeps_out(self, is_change: bool) -> bool {
         self == Growth::Foreground || self == Growth::Changes && is_change
     }
@@ -115,11 +115,11 @@ impl Growth {
 /// Pairs that were stored without being looked up.
 #[derive(Clone, Copy, Debug)]
 pub enum Uncompared<'u> {
-    /// Of a key.
+    /// Those of a key.
     Of(Key<'u>),
-    /// Of these tags.
+    /// Those with these tags.
     Tagged(&'u [u64]),
-    /// As many as a step of work looks at: again and again, all of them.
+    /// As many as one step of work compares; repeated steps compare all.
     Some,
 }
 
@@ -193,25 +193,25 @@ pub trait RangeIndex {
     /// What the flash operations answer.
     fn seek(&mut self, io: &mut Io<'_>, cursor: IteratorId, key: Option<&[u8]>) -> Result<(), KvError>;
 
-    /// The key that a cursor stands at, and the place of its pair when the cursor was opened; none at the end. The
-    /// cursor goes on to the next key.
+    /// The key at the cursor, and the place that its pair had when the cursor was opened; `None` at the end. The cursor moves
+    /// on to the next key.
     ///
     /// # Errors
     /// What the flash operations answer.
     fn next(&mut self, io: &mut Io<'_>, cursor: IteratorId) -> Result<Option<(OwnedKey, PairPlace)>, KvError>;
 
-    /// Reads what a cursor will need next of the index.
+    /// Reads ahead the part of the index that a cursor needs next.
     fn read_ahead(&mut self, io: &mut Io<'_>, cursor: IteratorId);
 
-    /// Ends a cursor, and gives up what only it saw.
+    /// Closes a cursor, and gives up the records that only it could see.
     fn close(&mut self, io: &mut Io<'_>, cursor: IteratorId);
 
-    /// Opens a cursor as [`RangeIndex::open`] does, beside others who look. None where that takes more than to remember it.
+    /// Like [`RangeIndex::open`], while others read. `None` if opening takes more than remembering the cursor.
     fn open_beside(&self, cursor: IteratorId, plan: CursorPlan) -> Option<()>;
 
-    /// Shows to `see` what a cursor comes to from `from` on, as [`RangeIndex::seek`] and [`RangeIndex::next`] give it, and where an entry of
-    /// the index on flash says so, until `see` wants no more or there is none. The cursor stays where it is, and nothing changes: others may
-    /// look at the same time. None where not all is to be seen.
+    /// Calls `see` with the keys and pairs that a cursor meets from `from` on, as [`RangeIndex::seek`] and [`RangeIndex::next`] return them, and
+    /// with the place of each index entry that is on flash, until `see` returns false or the keys end. The cursor does not move and nothing
+    /// changes: others may look at the same time. `None` if a part of the index cannot be seen.
     fn look_along(
         &self,
         cursor: IteratorId,
@@ -220,15 +220,14 @@ pub trait RangeIndex {
         see: &mut dyn FnMut(OwnedKey, PairPlace, Option<EntryPlace>) -> bool,
     ) -> Option<()>;
 
-    /// Ends a cursor as [`RangeIndex::close`] does, beside others who look. None where something is to be given up with it: then it is open
-    /// still.
+    /// Like [`RangeIndex::close`], while others read. `None`, and the cursor stays open, if records have to be given up with it.
     fn close_beside(&self, cursor: IteratorId) -> Option<()>;
 
     /// The index's own records that live for cursors alone: the next mount must not know them.
     fn kept_for_cursors(&self) -> Vec<(Grain, u32)>;
 }
 
-/// Where an entry of an index is on flash. As long as its page lies there, it says the same of the same key.
+/// Where an entry of an index is on flash. As long as its page exists, the entry says the same of the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryPlace {
     /// Its page.
@@ -237,7 +236,7 @@ pub struct EntryPlace {
     pub number: u32,
 }
 
-/// How a cursor goes.
+/// The direction of a cursor, and whether it reads ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorPlan {
     /// From the greatest key to the least.
@@ -257,14 +256,14 @@ pub trait Index: DynClone + Send + Sync {
     /// What the flash operations answer.
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, verify: &mut VerifyKey<'_>) -> Result<Position, KvError>;
 
-    /// Finds `key` as [`Index::locate`] does, but changes nothing: others may look at the same time. None where only [`Index::locate`] can
-    /// tell, because it is not all to be seen. An index that keeps whole keys does not verify them.
+    /// Finds `key` like [`Index::locate`], but changes nothing, so that others may look at the same time. `None` if only [`Index::locate`] can
+    /// tell, because a part of the index cannot be seen. An index that keeps whole keys does not verify them.
     fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Position> {
         let _ = (key, sight);
         None
     }
 
-    /// Makes sure that a new key, whose position this is, can be bound.
+    /// Makes sure that a new key at `position` can be bound.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -273,16 +272,16 @@ pub trait Index: DynClone + Send + Sync {
         Ok(())
     }
 
-    /// Where a pair of `key` goes that is stored without being looked up. It is bound as that of a new key, and retrieves
-    /// find it from then on; whether there was a pair before it, the index finds out when it merges its changes, or when it is told
-    /// to ([`Index::compare`]). None where it cannot do that, or not now.
+    /// The position for a pair of `key` that is stored without a look-up. The pair is bound like that of a new key, and retrieves
+    /// find it from then on. The index finds out whether it replaced an older pair when it merges its changes, or when it is told to
+    /// ([`Index::compare`]). `None` if the index cannot do that, or not now.
     fn position_uncompared(&mut self, io: &mut Io<'_>, key: Key<'_>) -> Option<Position> {
         let _ = (io, key);
         None
     }
 
-    /// Compares what was stored at such positions with the pairs that were there before; those that were replaced are no more
-    /// ([`Io::pair_replaced`]). [`Index::grow`] may do so of its own.
+    /// Compares the pairs that were stored at such positions with the older pairs of their keys, and removes those that were replaced
+    /// ([`Io::pair_replaced`]). [`Index::grow`] may do so on its own.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -296,8 +295,8 @@ pub trait Index: DynClone + Send + Sync {
         Vec::new()
     }
 
-    /// Binds `key`, whose position this is, to `pair`. The change was noted just now: what the index writes from here
-    /// on must hold it. Nothing has happened to the key since it was located.
+    /// Binds `key` at its `position` to `pair`. The change was noted just before: whatever the index writes from here on must
+    /// contain it. Nothing has happened to the key since it was located.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -369,8 +368,8 @@ pub trait Index: DynClone + Send + Sync {
         let _ = numbers;
     }
 
-    /// The places of up to `count` pairs, in the index's own order, from a position that was
-    /// located on: its key or the next one. The order stays as it is while no key comes or goes.
+    /// The places of up to `count` pairs, in the index's own order, from a located position on: from its key, or from the next
+    /// one if the key does not exist. The order stays as it is while no key comes or goes.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -379,7 +378,7 @@ pub trait Index: DynClone + Send + Sync {
     /// The index's own records on flash.
     fn own_records(&self) -> Vec<OwnRecord>;
 
-    /// Reads all that the index holds, and what is wrong with it, for a check: nothing changes.
+    /// Reads all that the index holds, and finds what is wrong with it, for a check. Changes nothing.
     fn contents(&self, io: &mut Io<'_>) -> IndexContents;
 
     /// An audit of the pairs that live, against what the index holds.
@@ -409,7 +408,7 @@ pub trait Index: DynClone + Send + Sync {
         self.ranges().is_some()
     }
 
-    /// The table that it is in DRAM, if it is one.
+    /// The sizes of the table, if the index is a table in DRAM.
     fn dram_table(&self) -> Option<DramTable> {
         None
     }
@@ -426,14 +425,14 @@ pub trait Index: DynClone + Send + Sync {
     /// What was counted so far.
     fn counters(&self) -> IndexCounters;
 
-    /// The bytes of what only DRAM knows of the index, for a checkpoint.
+    /// Encodes the state of the index that only DRAM holds, for a checkpoint.
     fn save(&self) -> Vec<u8>;
 
-    /// A mount begins: the new index becomes what was saved. None when these are not the bytes of such an index.
+    /// Restores what [`Index::save`] encoded, when a mount begins. `None` if these are not the bytes of such an index.
     fn restore(&mut self, bytes: &[u8]) -> Option<()>;
 
-    /// The index wrote a record of its own as change number `position` behind the checkpoint ([`Change::Own`]). All of
-    /// these are told before the first [`Index::redo`]. None when there can be no such record.
+    /// Redoes a record that the index wrote as change number `position` behind the checkpoint ([`Change::Own`]). All of these
+    /// are redone before the first [`Index::redo`]. `None` if there can be no such record.
     fn redo_own(&mut self, change: &Change, position: usize) -> Option<()>;
 
     /// Makes change number `position` again, which bound, unbound or moved a key, where flash does not have it already.

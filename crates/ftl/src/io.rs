@@ -1,7 +1,7 @@
 //! The I/O context: how firmware touches flash, with the clock of the request or task it runs for.
 //!
-//! What all share is [`media`]; who is above changes it through an [`Io`]. Below, too: pieces of
-//! [`value`]s, where a command's time is [`spent`], and for [`lack`] of what it is refused. It knows no index.
+//! All parts share [`media`]; the code above changes it through an [`Io`]. Also below: pieces of
+//! [`value`]s, where a command's time is [`spent`], and what a refused command [`lack`]s. It knows no index.
 
 mod aside;
 mod deaths;
@@ -37,24 +37,24 @@ pub struct Io<'a> {
     pub(crate) media: &'a mut Media,
     /// The clock.
     pub clock: Nanos,
-    /// Whether garbage collection works, and not a command.
+    /// Whether this is work of garbage collection, not of a command.
     pub background: bool,
-    /// Whose pairs and index it works on.
+    /// The namespace whose pairs and index it works on.
     pub(crate) namespace: NamespaceId,
-    /// What is stored is kept beside what else has it.
+    /// The placement handle of what is stored: records with one handle are kept together.
     pub(crate) handle: PlacementHandle,
-    /// Names the change that is made, if it may come again.
+    /// Identifies the change, if the host may send it again.
     pub(crate) request: Option<RequestId>,
     work: Nanos,
     /// Where the time went.
     spent: Spent,
     /// When the command was answered, and what it had taken until then.
     answered: Option<(Nanos, Spent)>,
-    /// Whether it may be that the command does not wait for what is done.
+    /// Whether the command may turn out not to wait for the work.
     aside: bool,
-    /// What goes on behind the answer.
+    /// Work that goes on after the answer.
     goes_on: Option<GoesOn>,
-    /// The pairs that were found to be replaced, and that are still counted.
+    /// The heads of pairs that were found to be replaced, and that are still counted.
     replaced: Vec<RecordHead>,
     /// All that the command has no room for.
     pub(crate) lacks: Vec<Lack>,
@@ -85,7 +85,7 @@ impl<'a> Io<'a> {
         Io { namespace, ..self }
     }
 
-    /// The command has no room, and that is why.
+    /// Notes what the command lacks, and returns the error.
     pub(crate) fn refuse(&mut self, lack: Lack) -> KvError {
         self.lacks.push(lack);
         KvError::CapacityExceeded
@@ -109,7 +109,7 @@ impl<'a> Io<'a> {
         if self.background { Cause::GcIndex } else { Cause::Index }
     }
 
-    /// Whether what is changed now need not be written for that ([`Emulator::moves_dirty_nothing`](kvssd_flash::Emulator)).
+    /// Whether a change made now need not be written for its own sake ([`Emulator::moves_dirty_nothing`](kvssd_flash::Emulator)).
     pub(crate) fn moves_dirty_nothing(&self) -> bool {
         self.background && self.media.controller.emulator.moves_dirty_nothing
     }
@@ -119,7 +119,7 @@ impl<'a> Io<'a> {
         self.work.0 += nanoseconds;
     }
 
-    /// Waits until `moment`, for that part of what a command takes.
+    /// Waits until `moment`, and counts the time as `part`.
     pub fn wait_until(&mut self, moment: Nanos, part: SpentOn) {
         if moment > self.clock {
             self.spent.add(part, moment - self.clock);
@@ -130,7 +130,7 @@ impl<'a> Io<'a> {
         }
     }
 
-    /// What nobody waits for is no part of a command.
+    /// Work that nobody waits for is not recorded as a part of a command.
     #[cold]
     fn record(&mut self, part: SpentOn, until: Nanos) {
         if !self.background && !self.aside && self.answered.is_none() {
@@ -138,14 +138,14 @@ impl<'a> Io<'a> {
         }
     }
 
-    /// The command is answered now: nobody waits for what is done from here on. Gives the clock.
+    /// Answers the command now: nobody waits for later work. Returns the clock.
     pub fn answer(&mut self) -> Nanos {
         let now = self.settle();
         self.answered = Some((now, self.spent));
         now
     }
 
-    /// When the command was answered, now, if it was not before, and what it had taken until then.
+    /// When the command was answered, and the time that it had taken until then. If it was not answered before, it is now.
     pub(crate) fn answered(&mut self) -> (Nanos, Spent) {
         let now = self.settle();
         self.leave_behind();
@@ -173,7 +173,7 @@ impl<'a> Io<'a> {
         controller.take(at, length, flash.recording(), work)
     }
 
-    /// Lets the cores do the work that was gathered; gives the clock after it.
+    /// Lets the cores do the work that was gathered; returns the clock after it.
     #[inline]
     pub fn settle(&mut self) -> Nanos {
         if self.work > Nanos::ZERO {
@@ -189,18 +189,18 @@ impl<'a> Io<'a> {
         self.work = Nanos::ZERO;
     }
 
-    /// Reads a page and waits for it. A page that is still gathered takes no flash operation. Gives whether there was
+    /// Reads a page and waits for it. A page that is still gathered takes no flash operation. Returns whether there was
     /// one.
     pub fn read(&mut self, page: PageAddress, cause: Cause) -> bool {
         self.read_all(&[page], cause)
     }
 
-    /// Reads pages side by side and waits for the last; none of them twice. Gives whether there was a flash operation.
+    /// Reads pages side by side and waits for the last; none of them twice. Returns whether there was a flash operation.
     pub fn read_all(&mut self, pages: &[PageAddress], cause: Cause) -> bool {
         self.read_runs(cause, |io| io.read_without_waiting(pages, cause))
     }
 
-    /// Reads the sectors that hold these bytes of pages, side by side, and waits for the last. Gives whether there was
+    /// Reads the sectors that hold these bytes of pages, side by side, and waits for the last. Returns whether there was
     /// a flash operation.
     pub fn read_parts(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause) -> bool {
         let geometry = self.media.space.geometry;
@@ -208,7 +208,7 @@ impl<'a> Io<'a> {
         self.read_runs(cause, |io| runs.fold(io.clock, |last, run| last.max(io.read_parts_without_waiting(run, cause))))
     }
 
-    /// Waits for what `read` reads. Gives whether there was a flash operation.
+    /// Waits for what `read` reads. Returns whether there was a flash operation.
     fn read_runs(&mut self, cause: Cause, read: impl FnOnce(&mut Self) -> Nanos) -> bool {
         self.settle();
         let reads = self.media.flash.counters().reads.total();
@@ -220,7 +220,7 @@ impl<'a> Io<'a> {
         self.media.flash.counters().reads.total() > reads
     }
 
-    /// Has the sectors that hold these bytes of pages of one unit read, and gives the moment when they are in the
+    /// Has the sectors that hold these bytes of pages of one unit read, and returns the moment when they are in the
     /// controller.
     pub fn read_parts_without_waiting(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause) -> Nanos {
         match self.gathered(parts[0].0, cause) {
@@ -229,8 +229,8 @@ impl<'a> Io<'a> {
         }
     }
 
-    /// Has pages read side by side, and gives the moment when the last is in the controller. None of them twice, and
-    /// those of a unit one after the other.
+    /// Reads pages side by side without waiting. Returns when the last is in the controller. No page occurs twice, and the
+    /// pages of a unit follow one another.
     pub fn read_without_waiting(&mut self, pages: &[PageAddress], cause: Cause) -> Nanos {
         let geometry = self.media.space.geometry;
         let runs = pages.chunk_by(|left, right| geometry.unit_of(*left) == geometry.unit_of(*right));
@@ -240,7 +240,7 @@ impl<'a> Io<'a> {
         })
     }
 
-    /// For a page that is still gathered the moment, now or later, from which it can be had.
+    /// For a page that is still gathered, the time from which it is available, now or later.
     fn gathered(&mut self, page: PageAddress, cause: Cause) -> Option<Nanos> {
         let Media { flash, log, .. } = &mut *self.media;
         let since = log.open_since(flash.geometry(), page)?;
@@ -248,7 +248,7 @@ impl<'a> Io<'a> {
         Some(flash.ready_or_read(page, since, self.clock))
     }
 
-    /// Waits for what was brought from a page at `ready`, perhaps by a clock that is ahead of this one.
+    /// Waits for data of a page that was read by `ready`, perhaps by a clock that is ahead of this one.
     pub fn wait_for_page(&mut self, page: PageAddress, ready: Nanos, part: SpentOn) {
         let ready = self.media.flash.ready_or_read(page, ready, self.clock);
         self.wait_until(ready, part);
@@ -298,17 +298,17 @@ impl<'a> Io<'a> {
         Ok((head.at(place), head.key(data, start, &mut [0; 255]).into()))
     }
 
-    /// So many bytes from `place` on, whose page was read; none when they run over its end.
+    /// The `bytes` bytes from `place` on, whose page was read; `None` if they run over its end.
     #[inline]
     pub(crate) fn blob_at(&mut self, place: Grain, bytes: u32) -> Result<Option<Blob>, KvError> {
         let (page, start) = self.packing().start_of(place);
         Ok(self.data(page)?.whole_blob(start..start + bytes as usize))
     }
 
-    /// The data of a page that was read, or is still gathered, on which the record at `place` goes on.
+    /// The data of a page that was read or is still gathered, and in which the record at `place` continues.
     ///
     /// # Errors
-    /// As [`Io::data`], and when another record goes on there, or none.
+    /// As [`Io::data`], and if another record continues there, or none.
     pub(crate) fn continued(&mut self, page: PageAddress, place: Grain) -> Result<RopeRef<'_>, KvError> {
         let Media { flash, log, .. } = &mut *self.media;
         let (continued, data) = match log.open_page(flash.geometry(), page) {
@@ -327,8 +327,8 @@ impl<'a> Io<'a> {
         Ok(data)
     }
 
-    /// Appends whole pages of a unit to the value of the record at `place`, which goes on in all of them, without a way round; gives whether the
-    /// medium has one.
+    /// Appends whole pages of a unit, in all of which the record at `place` continues, to `value`, straight from the medium. Returns whether it
+    /// could.
     pub(crate) fn read_through(
         &mut self,
         run: &[(PageAddress, Range<usize>)],
@@ -353,7 +353,7 @@ impl<'a> Io<'a> {
     }
 }
 
-/// The result of a read; none when the flash cannot give the data back.
+/// The result of a read; `None` if the flash cannot return the data.
 ///
 /// # Errors
 /// Any other error of it.

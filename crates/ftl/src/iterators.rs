@@ -33,7 +33,7 @@ use kvssd_types::{IteratedPair, IteratorId, IteratorOptions, Key, KvError, Nanos
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Pairs that room is made for before they are found. An estimate: what most hosts ask for at a time.
+/// The room for pairs before they are found. An estimate: what most hosts ask for at a time.
 const CHOSEN_ROOM: u32 = 64;
 
 /// All iterators of a drive.
@@ -41,13 +41,13 @@ const CHOSEN_ROOM: u32 = 64;
 pub(crate) struct Iterators {
     plan: IteratorPlan,
     live: Shared<BTreeMap<IteratorId, Arc<Live>>>,
-    /// Those that were ended before the host ended them.
+    /// Iterators that the drive ended before the host did.
     expired: BTreeSet<IteratorId>,
     pool: PrefetchPool,
     habit: Habit,
 }
 
-/// Of a snapshot each stands where it stood, and goes on by itself.
+/// In a snapshot each iterator keeps its position, and goes on independently.
 impl Clone for Iterators {
     fn clone(&self) -> Self {
         let Iterators { plan, live, expired, pool, habit } = self;
@@ -58,13 +58,13 @@ impl Clone for Iterators {
 
 #[derive(Clone, Debug)]
 struct Live {
-    /// Its number among deaths and moves.
+    /// Its creation number, counted together with deaths and moves.
     made: u64,
     range: Range,
     keys_only: bool,
     prefetch: Prefetch,
     pace: Pace,
-    /// Nothing has come behind its last Seek.
+    /// Whether no command has followed its last Seek.
     has_sought: bool,
     /// Where it stands.
     spot: OwnSpot,
@@ -86,7 +86,7 @@ impl Range {
     }
 
     fn has(&self, key: &[u8]) -> bool {
-        // To compare no bytes is slow on some processors: a masked load at the address of nothing has them look for the page.
+        // Comparing zero bytes is slow on some processors: they look for the page of a masked load at the address of nothing.
         (self.prefix.is_empty() || key.starts_with(&self.prefix))
             && (self.first.is_empty() || *key >= *self.first)
             && self.end.as_ref().is_none_or(|end| *key < **end)
@@ -98,7 +98,7 @@ impl Range {
         if !self.descending {
             return Some(key.map_or(least, |key| key.max(least)).to_vec());
         }
-        // Behind all keys with the prefix: the prefix with its last byte that can be greater one greater.
+        // The first key behind all keys with the prefix: its last byte below 0xff is incremented, and those behind it are cut off.
         let behind = self.prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
             let mut behind = self.prefix[..=last].to_vec();
             behind[last] += 1;
@@ -126,7 +126,7 @@ impl Iterators {
     /// See [`Engine::set_iterator_plan`](crate::Engine::set_iterator_plan).
     pub(crate) fn set_plan(&mut self, plan: IteratorPlan) {
         self.plan = plan;
-        // It learns anew.
+        // The adaptive degree learns anew.
         (self.pool.pace, self.habit) = (Pace::default(), Habit::default());
     }
 
@@ -135,7 +135,7 @@ impl Iterators {
         self.pool.pace.times()
     }
 
-    /// The number of the oldest among deaths and moves.
+    /// The creation number of the oldest iterator.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.live.look().first_key_value().map(|(_, live)| live.made)
     }
@@ -160,7 +160,7 @@ impl Iterators {
         index: &mut dyn Index,
         options: &IteratorOptions<'_>,
     ) -> Result<Reply, KvError> {
-        // Of the whole drive: a namespace may be given the number of one that is gone.
+        // An id is unique on the whole drive, since a namespace may be given the number of a deleted one.
         let id = IteratorId(io.media.held.get_mut().number_next());
         let plan = CursorPlan { descending: options.descending, reads_ahead: self.plan.index_prefetch };
         ranges(index)?.open(io, id, plan)?;
@@ -170,7 +170,7 @@ impl Iterators {
         Ok(Reply::IteratorCreated(id))
     }
 
-    /// Sends an iterator somewhere, and gives the first pairs.
+    /// Seeks, and returns the first pairs.
     pub(crate) fn seek(
         &mut self,
         io: &mut Io<'_>,
@@ -185,7 +185,7 @@ impl Iterators {
         live.ends_seek(&mut self.habit, false);
         live.has_sought = true;
         let begin = live.range.begin(key.map(|key| key.bytes()));
-        // Where the cursor cannot be sent, it is lost, and stands nowhere else.
+        // Before the seek: if that fails, the cursor has lost its old position.
         live.spot.sought(begin.clone());
         ranges.seek(io, id, begin.as_deref())?;
         let goes_on = !self.plan.prefetch_degree.heeds_habit() || self.habit.is_to_go_on();
@@ -206,7 +206,7 @@ impl Iterators {
         self.give(io, index, id, pairs_max, true)
     }
 
-    /// The next pairs; if the host `goes_on`, those behind them are read ahead.
+    /// Returns the next pairs. If the host `goes_on`, those behind them are read ahead.
     fn give(
         &mut self,
         io: &mut Io<'_>,
@@ -238,7 +238,7 @@ impl Iterators {
             ranges.read_ahead(io, id);
         }
         if !live.keys_only && goes_on {
-            // What cannot be read is told when it is its turn.
+            // A pair that cannot be read is reported when it is its turn.
             readable(live.read_ahead(io, ranges, id, (&self.plan, &mut self.pool, Sharers { flying, holding })))?;
         }
         for ahead in &chosen {
@@ -264,7 +264,7 @@ impl Iterators {
         Ok(Reply::IteratorDestroyed)
     }
 
-    /// Ends the oldest iterator; its next command is refused with that. Gives whether there was one.
+    /// Ends the oldest iterator; its next command is refused for that reason. Returns whether there was one.
     pub(crate) fn expire(&mut self, io: &mut Io<'_>, index: &mut dyn Index) -> Result<bool, KvError> {
         let Some((id, mut live)) = self.live.get_mut().pop_first() else { return Ok(false) };
         Arc::make_mut(&mut live).prefetch.clear(&mut self.pool);
@@ -274,7 +274,7 @@ impl Iterators {
     }
 }
 
-/// What only this iterator kept is given up.
+/// Ends an iterator, and gives up the records that only it kept.
 fn end(io: &mut Io<'_>, ranges: &mut dyn RangeIndex, id: IteratorId, live: &Live) -> Result<(), KvError> {
     ranges.close(io, id);
     let free = io.media.held.get_mut().end(live.made);
@@ -300,7 +300,7 @@ fn find<'l>(
     live.get_mut(&id).map(Arc::make_mut).ok_or(KvError::NoSuchIterator(id))
 }
 
-/// The superblocks that are open for hosts' records, and where in each the next will lie at the earliest.
+/// The superblocks that are open for hosts' records, and the earliest place of the next record in each.
 fn user_frontier(media: &Media) -> Vec<(SuperblockId, Grain)> {
     let packing = &media.space.packing;
     let frontier = |log| {
@@ -312,20 +312,20 @@ fn user_frontier(media: &Media) -> Vec<(SuperblockId, Grain)> {
 }
 
 impl Live {
-    /// An iterator with that number among deaths and moves, which was sent nowhere yet.
+    /// An iterator with the creation number `made`, which was not sent anywhere yet.
     fn new(options: &IteratorOptions<'_>, made: u64, pace: Pace) -> Self {
         let (range, keys_only, prefetch) = (Range::of(options), options.keys_only, Prefetch::default());
         Live { made, range, keys_only, prefetch, pace, has_sought: false, spot: OwnSpot::default() }
     }
 
-    /// Something comes behind its last Seek: a Next, with `is_followed`. The first to come tells.
+    /// Notes that a command follows its last Seek, if it is the first to do so; `is_followed` for a Next.
     fn ends_seek(&mut self, habit: &mut Habit, is_followed: bool) {
         if std::mem::take(&mut self.has_sought) {
             habit.ended(is_followed);
         }
     }
 
-    /// Up to so many pairs that come next, no more than a value of the largest size.
+    /// Takes up to `pairs_max` next pairs, together no larger than the largest value.
     fn choose(
         &mut self,
         io: &mut Io<'_>,
@@ -341,7 +341,7 @@ impl Live {
                     chosen.push(ahead);
                 }
                 Ok(None) => break,
-                // Told when it is its turn.
+                // Reported when it is its turn.
                 Err(KvError::Unrecovered(_)) if !chosen.is_empty() => break,
                 Err(error) => return Err(error),
             }
@@ -380,7 +380,7 @@ impl Live {
         }
     }
 
-    /// Brings the values of pairs: waits for what is on its way, and reads the others side by side.
+    /// Fetches the values of pairs: waits for those in flight, and reads the others side by side.
     fn bring(&mut self, io: &mut Io<'_>, chosen: &[Ahead]) -> Result<Vec<IteratedPair>, KvError> {
         if self.keys_only {
             return Ok(chosen.iter().map(|ahead| (ahead.key.clone(), None)).collect());
@@ -432,7 +432,7 @@ impl Live {
         Ok((ahead.key.clone(), Some(value_of(io, place, &parts)?)))
     }
 
-    /// Has the values that follow read, as many as the degree says and the buffer takes.
+    /// Reads ahead the next values, as many as the degree says and the buffer takes.
     fn read_ahead(
         &mut self,
         io: &mut Io<'_>,

@@ -33,13 +33,13 @@ use std::collections::VecDeque;
 pub enum Change {
     /// The page has no more.
     End,
-    /// A stream of records began to write to a superblock, in the middle of a record that began in `within`, or not.
+    /// A stream began to write to a superblock.
     Opened {
         /// The stream.
         stream: Stream,
         /// What it writes to.
         superblock: SuperblockId,
-        /// What it wrote to before, if the record that goes on began there.
+        /// The superblock that it wrote to before, if a record that began there goes on in this one.
         within: Option<SuperblockId>,
         /// Which life of the superblock this is.
         generation: u64,
@@ -133,10 +133,10 @@ pub enum Change {
         /// The superblock.
         superblock: SuperblockId,
     },
-    /// Of changes that are made all or none.
+    /// The begin or the end of a batch: changes that are made all or none.
     Batch(BatchNote),
-    /// Whose those of the changes from here on are that are of a namespace. It stands before the first of them behind a
-    /// checkpoint or a mount, too.
+    /// The changes of namespaces from here on belong to this one. The note also stands before the first of them behind a
+    /// checkpoint or a mount.
     In {
         /// The namespace.
         namespace: u32,
@@ -162,7 +162,7 @@ pub enum Change {
         /// Its number.
         namespace: u32,
     },
-    /// Grains, of one superblock, of records of an index that is no more.
+    /// Grains in one superblock that held records of an index which was removed.
     Gone {
         /// The first.
         place: Grain,
@@ -181,7 +181,7 @@ pub enum Change {
         /// Bytes of its value.
         value_bytes: u32,
     },
-    /// Which keys a table has of which [`Change::Merged`] will speak.
+    /// The keys of a table that a [`Change::Merged`] will name.
     Range {
         /// The table.
         table: u64,
@@ -197,18 +197,18 @@ pub enum Change {
         /// Those that came.
         made: Vec<TablePlace>,
     },
-    /// A client is remembered from here on, in the place of the one that was in that slot.
+    /// A client is remembered from here on; it replaces the one that had this slot.
     Client {
         /// The slot.
         slot: u32,
         /// The client.
         client: [u8; 32],
     },
-    /// The changes since [`BatchNote::Begun`] are what a client asked for, whose slot that is.
+    /// The changes since [`BatchNote::Begun`] are a request of the client in this slot.
     Request {
         /// The slot.
         slot: u32,
-        /// The client's number of it.
+        /// The client's number for the request.
         serial: u64,
     },
     /// A namespace became another cache, or none. A checkpoint follows.
@@ -221,7 +221,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The same change of a record of an index's own, by another number.
+    /// This change of an index's own record, with another number for the record.
     #[must_use]
     pub(crate) fn numbered(&self, number: u64) -> Change {
         let mut change = self.clone();
@@ -231,8 +231,8 @@ impl Change {
         change
     }
 
-    /// Whether it matters whose it is. Superblocks are nobody's; and who works on them may work for a namespace that is
-    /// no more.
+    /// Whether the change belongs to a namespace. Changes of superblocks do not: the work on them may be done for a namespace
+    /// that was deleted.
     pub(crate) fn is_of_namespace(&self) -> bool {
         matches!(
             self,
@@ -255,12 +255,12 @@ pub enum BatchNote {
     Begun,
     /// All of them were made.
     Committed,
-    /// The power went in the middle, and a mount has passed over them.
+    /// The power went in the middle, and a mount has skipped the changes.
     Abandoned,
-    /// All of them were made; they are a share of a batch over several drives, and count if its coordinator has decided it.
+    /// All of them were made. They are a share of a batch over several drives, and count if its coordinator has decided that batch.
     CommittedIf(BatchSequence),
-    /// The batch over several drives counts, of which this one is the coordinator; and so do the changes since [`BatchNote::Begun`], if there
-    /// are such.
+    /// This drive, the coordinator, has decided a batch over several drives: it counts, and so do the changes since [`BatchNote::Begun`], if
+    /// there are any.
     Decided(BatchSequence),
 }
 
@@ -271,7 +271,7 @@ pub struct TablePlace {
     pub table: u64,
     /// Its level.
     pub level: u8,
-    /// Counts the tables of a level in the order in which what they hold was written.
+    /// The rank of the table in its level, in the order in which its content was written.
     pub age: u64,
     /// Where its pages lie, each a page of flash.
     pub pages: Vec<Grain>,
@@ -283,7 +283,7 @@ pub(crate) struct Journal {
     /// Pages that are full and wait to be appended.
     full: VecDeque<Vec<u8>>,
     gathered: Vec<u8>,
-    /// Whose changes were noted last.
+    /// The namespace of the last change.
     pub(crate) namespace: Option<NamespaceId>,
     /// The number of the next page.
     pub(crate) number: u64,
@@ -311,7 +311,7 @@ impl Journal {
     }
 }
 
-/// The changes in a page's bytes, up to its end or to what is none.
+/// The changes in a page, up to its end or to bytes that are no change.
 pub(crate) fn changes(mut bytes: &[u8]) -> Vec<Change> {
     let mut changes = Vec::new();
     while let Ok((change, rest)) = postcard::take_from_bytes(bytes)
@@ -323,7 +323,7 @@ pub(crate) fn changes(mut bytes: &[u8]) -> Vec<Change> {
     changes
 }
 
-/// A batch that a mount has passed over, and of which no mount before has said so.
+/// A batch that a mount has skipped and that no earlier mount has marked as abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Torn {
     /// There is none.
@@ -334,17 +334,17 @@ pub(crate) enum Torn {
     Undecided,
 }
 
-/// Leaves out what batches have done that the power has cut, or that are shares of a batch behind the last that was `decided`. What became of
-/// superblocks stays: it is so, whoever wrote to them.
+/// Leaves out the changes of batches that a power cut tore, and of shares of batches later than `decided`. Changes of superblocks stay: they
+/// happened, whoever wrote there.
 ///
 /// # Errors
-/// When something was done behind a share that does not count: whoever did it knew that the batch was decided.
+/// If changes follow a share that does not count: whoever made them knew that the batch was decided.
 pub(crate) fn without_torn_batches(
     changes: Vec<Change>,
     decided: BatchSequence,
 ) -> Result<(Vec<Change>, Torn), &'static str> {
     let mut all = Vec::with_capacity(changes.len());
-    // Where the batch that goes on began, and where a share did behind whose end nothing has come.
+    // Where the open batch began, and where a share began that no change has followed yet.
     let (mut begun, mut share) = (None, None);
     let mut is_undecided = false;
     for change in changes {
@@ -354,7 +354,7 @@ pub(crate) fn without_torn_batches(
             );
         }
         if let Change::Batch(BatchNote::Abandoned) = change {
-            // A mount has said so of the share, even if a later batch was decided since.
+            // A mount has abandoned the share, even if a later batch was decided since.
             is_undecided = false;
             tear(&mut all, begun.take().or(share.take()));
             continue;
@@ -391,7 +391,7 @@ fn tear(all: &mut Vec<Change>, begun: Option<usize>) {
     all.extend(torn.into_iter().filter(stays));
 }
 
-/// Whether a change is so even where the batch that it is of is not.
+/// Whether a change stays even if its batch is left out.
 fn stays(change: &Change) -> bool {
     let of_superblock = matches!(change, Change::Opened { .. } | Change::Closed { .. } | Change::Skipped { .. });
     of_superblock || matches!(change, Change::In { .. })

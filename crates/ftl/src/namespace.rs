@@ -31,7 +31,7 @@ pub struct NamespaceInfo {
     pub id: NamespaceId,
     /// What was chosen.
     pub attributes: NamespaceAttributes,
-    /// A number that no other namespace has that had the same number before or will have it; 0 where that is not known.
+    /// A number that no other namespace with the same number had before or will have; 0 if it is not known.
     pub birth: u64,
     /// The name of its index; empty where that is not known.
     pub index: Cow<'static, str>,
@@ -49,15 +49,15 @@ pub(crate) struct Namespace {
     pub(crate) id: NamespaceId,
     pub(crate) attributes: NamespaceAttributes,
     pub(crate) kind: IndexChoice,
-    /// What all its tags are below.
+    /// The exclusive upper bound of its tags.
     pub(crate) tags: u64,
     pub(crate) index: Box<dyn Index>,
     pub(crate) iterators: Iterators,
     pub(crate) utilization: Utilization,
-    /// What becomes of it.
+    /// Whether it lives or is being removed.
     pub(crate) fate: NamespaceFate,
     pub(crate) is_ordered: bool,
-    /// What the index did last that keeps commands out, and until when.
+    /// The last work of the index that kept commands out, and when that ended.
     pub(crate) closed: (Growth, Nanos),
     pub(crate) usage: Usage,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Namespace {
 pub(crate) enum NamespaceFate {
     /// Hosts use it.
     Lives,
-    /// It was deleted: hosts do not see it any more, and what it had is removed, behind this key.
+    /// It was deleted: hosts do not see it any more, and its pairs are removed, next from behind this key.
     Dies(Option<OwnedKey>),
     /// What is left of it cannot be read; the next mount tries again.
     Stays,
@@ -132,7 +132,7 @@ impl Maker {
         Ok(kind)
     }
 
-    /// An empty namespace, with an index that attributes choose or that was chosen already.
+    /// An empty namespace, with the index that its attributes choose or one that was chosen already.
     fn make(
         &self,
         id: NamespaceId,
@@ -182,12 +182,12 @@ impl Maker {
 pub(crate) struct Namespaces {
     maker: Maker,
     all: Vec<Namespace>,
-    /// Numbers that the journal has named since the last checkpoint: they are not given again.
+    /// Numbers of removed namespaces that the journal still names: they are not reused before the next checkpoint.
     gone: Vec<NamespaceId>,
 }
 
 impl Namespaces {
-    /// With the first one, as the design has it.
+    /// A drive's first namespace, as the design has it.
     pub(crate) fn new(maker: Maker) -> Result<Self, String> {
         let first = maker.make(NamespaceId::FIRST, NamespaceAttributes::PLAIN, None)?;
         Ok(Namespaces { maker, all: vec![first], gone: Vec::new() })
@@ -206,7 +206,7 @@ impl Namespaces {
         self.position(id).map(|position| &mut self.all[position])
     }
 
-    /// One that hosts see.
+    /// A namespace that hosts see.
     pub(crate) fn living(&mut self, id: NamespaceId) -> Result<&mut Namespace, KvError> {
         self.get_mut(id).filter(|namespace| namespace.lives()).ok_or(KvError::NoSuchNamespace(id))
     }
@@ -219,15 +219,15 @@ impl Namespaces {
         self.all.iter_mut()
     }
 
-    /// Has `io` work on a namespace from here on, and gives its index; none, and `io` stays where it is, when there is no such namespace any more.
+    /// Makes `io` work on a namespace from here on, and returns its index. `None`, and `io` stays as it is, if there is no such namespace any more.
     pub(crate) fn enter<'n>(&'n mut self, io: &mut Io<'_>, id: NamespaceId) -> Option<&'n mut dyn Index> {
         let namespace = self.get_mut(id)?;
         io.namespace = id;
         Some(namespace.index.as_mut())
     }
 
-    /// The same, of a record that a page says is that namespace's; none when it can have none with such a tag: it was
-    /// that of another, which had the number before.
+    /// The same, for a record that a page assigns to the namespace. `None` if the namespace can have no such tag: the record
+    /// belonged to another namespace, which had the number before.
     pub(crate) fn enter_for<'n>(&'n mut self, io: &mut Io<'_>, id: NamespaceId, tag: u64) -> Option<&'n mut dyn Index> {
         let is_possible = self.get(id).is_some_and(|namespace| tag < namespace.tags);
         if is_possible { self.enter(io, id) } else { None }
@@ -239,7 +239,7 @@ impl Namespaces {
         (1..=most).map(NamespaceId).filter(|id| self.get(*id).is_none() && !self.gone.contains(id))
     }
 
-    /// Whether one that is made now can be called so.
+    /// Checks the attributes of a new namespace, and that its name is not taken.
     pub(crate) fn check(&self, attributes: &NamespaceAttributes) -> Result<(), String> {
         attributes.check()?;
         let has_it = |other: &&Namespace| other.lives() && other.attributes.name == attributes.name;
@@ -249,12 +249,12 @@ impl Namespaces {
         }
     }
 
-    /// Makes one; gives its index, to be written down.
+    /// Creates a namespace. Returns its index, to be written down.
     pub(crate) fn create(&mut self, id: NamespaceId, attributes: NamespaceAttributes) -> Result<SavedKind, String> {
         self.put(id, attributes, None).map(|namespace| namespace.saved_kind())
     }
 
-    /// Puts one there, with an index that is known, or that its attributes choose.
+    /// Adds a namespace, with a known index or the one that its attributes choose.
     pub(crate) fn put(
         &mut self,
         id: NamespaceId,
@@ -277,34 +277,34 @@ impl Namespaces {
         Ok(&mut self.all[position])
     }
 
-    /// Whether some that were deleted have numbers that could be free.
+    /// Whether deleted namespaces still hold numbers that could become free.
     pub(crate) fn holds_numbers(&self) -> bool {
         self.dying().is_some() || !self.gone.is_empty()
     }
 
-    /// Nothing speaks of those any more that have nothing left.
+    /// Frees the numbers of removed namespaces, which nothing names any more.
     pub(crate) fn forget_gone(&mut self) {
         self.gone.clear();
     }
 
-    /// Forgets one that has nothing left.
+    /// Removes a namespace that has nothing left.
     pub(crate) fn remove(&mut self, id: NamespaceId) -> Option<Namespace> {
         let position = self.position(id)?;
         self.gone.push(id);
         Some(self.all.remove(position))
     }
 
-    /// Takes back one that was made just now, and of which nothing was noted.
+    /// Undoes the creation of a namespace of which nothing was noted yet.
     pub(crate) fn withdraw(&mut self, id: NamespaceId) {
         self.all.retain(|namespace| namespace.id != id);
     }
 
-    /// The one whose pairs are to be removed next.
+    /// The namespace whose pairs are to be removed next.
     pub(crate) fn dying(&self) -> Option<NamespaceId> {
         self.all.iter().find(|namespace| matches!(namespace.fate, NamespaceFate::Dies(_))).map(|namespace| namespace.id)
     }
 
-    /// The first whose index has such work of its own to do.
+    /// The first namespace whose index has such work of its own to do.
     pub(crate) fn growing(&self, growth: Growth) -> Option<NamespaceId> {
         self.all.iter().find(|namespace| namespace.index.growth() == growth).map(|namespace| namespace.id)
     }
@@ -314,7 +314,7 @@ impl Namespaces {
         self.all.iter().map(Namespace::taken_bytes).sum()
     }
 
-    /// Bytes of flash that those take that hosts see.
+    /// Bytes of flash that the namespaces that hosts see take.
     pub(crate) fn living_bytes(&self) -> u64 {
         self.all.iter().filter(|namespace| namespace.lives()).map(Namespace::taken_bytes).sum()
     }
@@ -338,7 +338,7 @@ impl Namespaces {
         self.all.iter().map(|namespace| namespace.iterators.dram_bytes()).sum()
     }
 
-    /// Gives each index its share of `bytes` of DRAM; answers whether none has still to give some back.
+    /// Sets each index's share of `bytes` of DRAM. Returns whether no index still has to give DRAM back.
     pub(crate) fn share_dram(&mut self, bytes: u64, now: Nanos) -> bool {
         let want = |namespace: &Namespace| {
             let mut dram = DramUse::default();
@@ -351,7 +351,7 @@ impl Namespaces {
         for (namespace, &share) in self.all.iter_mut().zip(&shares) {
             namespace.index.set_dram_budget(share);
         }
-        // One that is alone has what there is.
+        // A single namespace has all of it.
         wants.len() == 1 || wants.iter().zip(shares).all(|(want, share)| want.held_bytes <= share)
     }
 
@@ -376,7 +376,7 @@ impl Namespaces {
         self.all.iter().map(saved).collect()
     }
 
-    /// A mount begins: they become what was saved.
+    /// Restores the saved namespaces, when a mount begins.
     ///
     /// # Errors
     /// Why there can be no such namespaces.

@@ -43,11 +43,11 @@ pub struct MountReport {
     pub journal_pages: u64,
     /// Changes that were made again.
     pub changes: u64,
-    /// Those of them that split a section of the index.
+    /// How many of them split a section of the index.
     pub splits: u64,
-    /// Those of them that wrote or moved a page of invalid mappings.
+    /// How many of them wrote or moved a page of invalid mappings.
     pub spills: u64,
-    /// Whether the power went in the middle of a batch, whose first part was passed over.
+    /// Whether a power cut tore a batch, whose first part was skipped.
     pub has_torn_batch: bool,
     /// Whether the drive had been closed.
     pub was_closed: bool,
@@ -58,7 +58,7 @@ pub struct MountReport {
 /// A numbered page of the journal's stream.
 pub(crate) type Numbered = BTreeMap<u64, (PageAddress, Kind)>;
 
-/// Brings `media` and the new `namespaces` to where they were. Shares of batches over several drives count up to the last that was `decided`.
+/// Restores the last state of `media` and of the new `namespaces`. Shares of batches over several drives count up to `decided`.
 pub(crate) fn mount(
     media: &mut Media,
     namespaces: &mut Namespaces,
@@ -93,7 +93,7 @@ pub(crate) fn mount(
     let mut redo = Redo { io: &mut io, namespaces, spills: Vec::new() };
     redo.all(image, &all)?;
     let Redo { spills, .. } = redo;
-    // Behind the end of the journal of a volatile drive lies only what mounts that were cut have begun to write.
+    // On a volatile drive, only the unfinished writes of interrupted mounts lie behind the end of the journal.
     let is_volatile = io.media.durable.power_loss == PowerLoss::Volatile;
     let end = if is_volatile { checkpoint.end + journal_pages } else { u64::MAX };
     settle_superblocks(&mut io, &pages, checkpoint.start..end)?;
@@ -126,8 +126,8 @@ pub(crate) fn mount(
         io.flush()?;
     }
     if torn == Torn::Undecided || io.media.durable.decided != BatchSequence::default() {
-        // What is staged is written anew. That a share was abandoned is safe before anybody can decide a batch with the number that it had, and
-        // what a coordinator has decided before anybody builds on it: a sync that failed may have left it in the system's memory alone.
+        // What is staged is written anew. An abandoned share must be safe before a batch with its number can be decided, and a coordinator's
+        // decision before anybody builds on it: after a sync that failed it may be in the system's memory alone.
         io.media.flash.backing_mut().commit()?;
     }
     let report = MountReport {
@@ -144,7 +144,7 @@ pub(crate) fn mount(
     Ok(report)
 }
 
-/// Puts the parts of blocks back that were gathered when the power went.
+/// Restores the parts of blocks that were gathered when the power went.
 fn gather_again(media: &mut Media, parts: &[GatheredPart]) -> Result<(), KvError> {
     let mapped_bytes = media.space.packing.grain_bytes;
     for GatheredPart { block, start, handle, bytes } in parts {
@@ -252,7 +252,7 @@ fn journal_changes(
         }
         number += 1;
     }
-    // A unit of the journal is begun when the one before the last is in flash: no cut leaves more behind a hole.
+    // A unit of the journal is begun only when the one before the last is in flash: no cut leaves pages further behind a hole.
     let torn = 2 * u64::from(io.media.space.geometry.pages_per_program);
     let is_hole = pages.range(number + torn..).any(|(_, &(_, kind))| kind == Kind::Journal);
     if staged_from.is_some_and(|staged| number < staged) || staged_from.is_none() && is_hole {
@@ -265,7 +265,7 @@ fn journal_changes(
 fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range<u64>) -> Result<(), KvError> {
     let Media { log, flash, space, durable, .. } = &mut *io.media;
     let Space { superblocks, geometry, packing, .. } = space;
-    // What was read of the journal was of the life that its superblocks are in: no other page would have been one.
+    // The journal pages that were read belong to the present life of their superblocks: others could not be read.
     let of_journal_in =
         |state, id| Superblock { generation: flash.generation(id), ..Superblock::new(state, Stream::Journal) };
     let open: Vec<SuperblockId> = log.iter().filter_map(|log| log.superblock).collect();
@@ -290,8 +290,8 @@ fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range
         } else if is_open && superblock.state != State::Open {
             *superblock = of_journal_in(State::Open, id);
         }
-        // Whether an erase came to its end, nobody has written down: not even a close, which leaves the old journal to
-        // the next life.
+        // Nothing records whether an erase was completed, not even a close, which leaves the old journal to the next
+        // mount.
         if superblock.state == State::Free && durable.planted != Some(PlantedBug::ReusedBlock) {
             superblock.must_erase = true;
         }

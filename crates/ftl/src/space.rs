@@ -104,7 +104,7 @@ impl Space {
     }
 }
 
-/// What a mount reads may say anything: it is asked here first.
+/// Validates what a mount reads, which may say anything.
 impl Space {
     /// The runs of a record of `grains` grains at `place`, by superblock; none when there can be no such record.
     pub(crate) fn runs_of(&self, place: Grain, grains: u32) -> Option<Vec<Run>> {

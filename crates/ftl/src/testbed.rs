@@ -48,7 +48,7 @@ impl Testbed {
         all
     }
 
-    /// Programs all that is gathered; gives the moment when it is on flash.
+    /// Programs all that is gathered; returns the moment when it is on flash.
     ///
     /// # Errors
     /// What the flash operations answer.

@@ -41,14 +41,14 @@ pub(crate) trait Backend: Send + Sync {
     /// one.
     fn bulk(&self, batch: &Batch, own: NamespaceId) -> Result<(), Error>;
 
-    /// The keys of a namespace that can be told though pages cannot be read.
+    /// The keys of a namespace that are still known although some pages cannot be read.
     fn salvage_keys(&self, namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, Error>;
 
     /// All namespaces, in the order of their numbers.
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error>;
 
-    /// Whether a number still means the namespace that had it when this store saw it first. Only on the wire can another host have put another one
-    /// there; a list that was asked for just now has shown it.
+    /// Checks that a number still means the namespace that had it when this store first saw it. Only on the wire can another host have replaced that
+    /// namespace; a list of namespaces that was just fetched shows it.
     fn check_meant(&self, _namespace: NamespaceId) -> Result<(), Error> {
         Ok(())
     }
@@ -59,10 +59,10 @@ pub(crate) trait Backend: Send + Sync {
     /// Deletes a namespace other than the first.
     fn delete_namespace(&self, namespace: &NamespaceInfo) -> Result<(), Error>;
 
-    /// Makes a namespace another cache, or one, or none.
+    /// Sets which cache a namespace is, if any.
     fn set_cache(&self, namespace: &NamespaceInfo, cache: Option<CacheAttributes>) -> Result<(), Error>;
 
-    /// What the namespaces hold that are caches.
+    /// What those namespaces hold that are caches.
     fn caches(&self) -> Result<Vec<(NamespaceId, CacheInfo)>, Error>;
 
     /// Bytes of the longest key.

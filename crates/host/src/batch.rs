@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Stores and deletes of one or several namespaces, which [`Store::batch`](crate::Store::batch) makes all or none, and
 /// [`Store::bulk`](crate::Store::bulk) one after the other.
 ///
-/// Of several changes of one key the last counts.
+/// If a key is changed several times, the last change counts.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     changes: Vec<Change>,

@@ -7,16 +7,16 @@
 //!   thread 4                                                      waits for the drive |  execute -> ticket 4, leads: ...
 //! ```
 //!
-//! A leader yields to those who are about to execute, and to those whom the commit before has let go: who writes writes again as a rule.
-//! Without that, threads would divide in two groups, each of which waits for a commit of the other.
+//! A leader yields to threads that are about to execute, and to those that the last commit released: a thread that writes usually writes again.
+//! Without that, threads would split into two groups, each of which waits for a commit of the other.
 
 use crate::Error;
 use kvssd_runtime::sync::atomic::{AtomicUsize, Ordering};
 use kvssd_runtime::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use kvssd_runtime::thread;
 
-/// How often a leader yields to threads that are about to execute, or may come again. They execute within a few yields or not soon; those that
-/// do not come cost it some 50 us once.
+/// How often a leader yields to threads that are about to execute, or may come again. They execute within a few yields or not soon; threads
+/// that do not come cost the leader some 50 us once.
 const YIELDS_MAX: usize = 256;
 
 /// The commits of a drive, and the threads that wait for them.
@@ -26,7 +26,7 @@ pub(crate) struct Commits {
     changed: Condvar,
     /// Threads that are about to execute a change.
     announced: AtomicUsize,
-    /// Threads that the last commit has let go, less those that have announced a change since.
+    /// Threads that the last commit released, minus those that have announced a change since.
     returning: AtomicUsize,
 }
 
@@ -49,7 +49,7 @@ impl Drop for Announced<'_> {
     }
 }
 
-/// A thread that commits for all. To drop it tells those that wait, also after a panic.
+/// A thread that commits for all. Dropping it notifies the threads that wait, also after a panic.
 struct Lead<'a> {
     commits: &'a Commits,
     /// `None` after a panic.
@@ -74,7 +74,7 @@ impl Commits {
     /// Announces a change, until the guard is dropped.
     pub(crate) fn announce(&self) -> Announced<'_> {
         self.announced.fetch_add(1, Ordering::Relaxed);
-        // Of none there is none less.
+        // The count stays at 0.
         let _ = self.returning.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |threads| threads.checked_sub(1));
         Announced(&self.announced)
     }

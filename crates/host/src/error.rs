@@ -6,11 +6,11 @@ use kvssd_types::{KEY_BYTES_MAX, KvError};
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a store did not do what it was asked for. An absent key is an error only of a store that is to replace ([`Error::KeyNotFound`]).
+/// Why a store did not do what it was asked for. A missing key is an error only for a store that is to replace it ([`Error::KeyNotFound`]).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no image, and none was to be made.
+    /// There is no image, and none was to be created.
     #[error("image {}: there is no such file", .0.display())]
     NotFound(PathBuf),
     /// There is a file where a new image was to be made.
@@ -32,20 +32,20 @@ pub enum Error {
         /// What it is instead.
         why: String,
     },
-    /// Bytes are not what was written: of the image when it is opened, or of a page when it is read. Other pairs may be whole.
+    /// Bytes are not what was written: in the image when it is opened, or in a page when it is read. Other pairs may be whole.
     #[error("{why}")]
     Damaged {
         /// What is damaged, in which image.
         why: String,
     },
-    /// The system failed to write or to read. The store takes nothing any more; what had returned before is in the image. The change that
-    /// failed was done or not: when the store is opened again, it may be there.
+    /// The system failed to write or to read. The store takes no calls any more; changes that had returned are in the image. The change that
+    /// failed was made or not: it may be there when the store is opened again.
     #[error("{why}")]
     Io {
         /// What was tried, and what the system said.
         why: String,
     },
-    /// The size, the design or another option cannot be.
+    /// The size, the design or another option is not possible.
     #[error("{why}")]
     InvalidOptions {
         /// Which one, and why.
@@ -57,7 +57,7 @@ pub enum Error {
     /// On the wire: this host's quota is full, whatever the drive has. Deletes make room.
     #[error("this host's quota is full: the pair does not fit in what is left of it")]
     QuotaFull,
-    /// A key has 1 to 255 bytes, and on a drive of another make 16 at the most.
+    /// A key has 1 to 255 bytes; on a drive that is not kvssd, 16 at the most.
     #[error("a key of this drive has 1 to {key_bytes_max} bytes, not {key_bytes}")]
     InvalidKey {
         /// Bytes of the key.
@@ -73,7 +73,7 @@ pub enum Error {
         /// Bytes of the largest.
         value_bytes_max: u64,
     },
-    /// More than a batch takes: nothing was changed. It can be divided, or made by [`Store::bulk`](crate::Store::bulk).
+    /// The batch is too large: nothing was changed. It can be divided, or made by [`Store::bulk`](crate::Store::bulk).
     #[error(
         "a batch of {changes} changes and {bytes} bytes is too large: this drive takes {changes_max} and {bytes_max}"
     )]
@@ -87,7 +87,7 @@ pub enum Error {
         /// The most that a batch has.
         bytes_max: u64,
     },
-    /// A value that is larger than those of a batch may be, or of a transaction: nothing was changed. By itself it can be stored.
+    /// The value is larger than a batch or a transaction takes: nothing was changed. It can be stored by itself.
     #[error(
         "a value of {value_bytes} bytes is too large for a batch or a transaction: this drive takes {value_bytes_max} there"
     )]
@@ -109,20 +109,20 @@ pub enum Error {
         /// What it says.
         why: String,
     },
-    /// The drive does not do that, and goes on: an iterator that it has not, no more, or no memory for.
+    /// The drive does not do that, and goes on: it has no such iterator, has ended it, or has no memory for it.
     #[error("{why}")]
     Refused {
         /// What it says.
         why: String,
     },
-    /// A drive on the wire is not reached, or no longer, within the time that a call may take. What was asked for was not done.
+    /// A drive on the wire was not reached, or not again, within the time that a call may take. What was asked for was not done.
     #[error("{why}")]
     Unreachable {
         /// Where it should be, and what was tried.
         why: String,
     },
-    /// The answer to a change was lost on the wire, and to send it again might make it twice: the drive does not number changes, has forgotten this
-    /// host, or is not reached in time. Or the drive itself has failed in it. It was made once, or will be, or not.
+    /// The answer to a change was lost on the wire, and sending it again might make it twice: the drive does not number changes, has forgotten this
+    /// host, or is not reached in time. Or the drive itself failed during the change. It was made once, will be made, or was not.
     #[error("{why}")]
     InDoubt {
         /// Which change, and how the answer was lost.
@@ -134,10 +134,10 @@ pub enum Error {
     /// A store under the condition that the key is not there.
     #[error("the key exists")]
     KeyExists,
-    /// The store was opened to be read.
+    /// The store was opened read-only.
     #[error("the store was opened to be read only")]
     ReadOnly,
-    /// The store was opened by a process that this one was forked from, and is that one's alone: open it again in this process.
+    /// The store was opened by a process that this one was forked from, and belongs to that process: open it again in this one.
     #[error("the store was opened by process {process}, from which this one was forked: open it again in this process")]
     Forked {
         /// The one that opened it.

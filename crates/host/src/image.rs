@@ -96,7 +96,7 @@ impl Image {
     }
 }
 
-/// Does something with all partitions. When one fails, all have: nobody is to see a part of what they did together.
+/// Does something with all partitions. If one fails, all count as failed: nobody may see a part of what they did together.
 fn in_all<T>(
     states: &mut [Turn<'_, State>],
     act: impl FnOnce(&mut Partitions<'_>) -> Result<T, KvError>,
@@ -185,7 +185,7 @@ impl Backend for Image {
     fn close(self: Box<Self>) -> Result<(), Error> {
         drop(self.lock()?);
         let drives = self.parts.into_iter().map(Part::into_drive).collect::<Result<Vec<Drive>, Error>>()?;
-        // Each, whether or not one before it could be closed.
+        // Close each, whether or not one before it could be closed.
         let closed: Vec<Result<(), KvError>> = drives.into_iter().map(Drive::close).collect();
         closed.into_iter().collect::<Result<(), _>>().map_err(|error| Error::Io { why: error.to_string() })
     }

@@ -1,10 +1,10 @@
-//! Which namespace a number means, for who keeps a number for long: a store that deletes one and makes another may give it the same number.
+//! Which namespace a number means, for code that keeps a number for long: a store that deletes one and makes another may reuse its number.
 //!
 //! ```text
 //!   cache in namespace 2, life 0     delete 2     create -> 2, life 1     the cache is refused: its 2 is gone
 //! ```
 //!
-//! Namespaces of a drive on the wire that other hosts replaced are told apart by the client (`kvssd_nvme_client`, `meant.rs`).
+//! The client tells apart namespaces that other hosts replaced on the wire (`kvssd_nvme_client`, `meant.rs`).
 
 use crate::Error;
 use kvssd_runtime::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -15,18 +15,18 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(crate) struct Lives(RwLock<BTreeMap<NamespaceId, u64>>);
 
-/// While it is held, no namespace is made.
+/// A guard: while it is held, no namespace is made.
 pub(crate) struct Living<'a> {
     made: RwLockReadGuard<'a, BTreeMap<NamespaceId, u64>>,
 }
 
 impl Lives {
-    /// Holds all numbers to what they mean now.
+    /// Keeps the meaning of all numbers while the guard is held.
     pub(crate) fn hold(&self) -> Living<'_> {
         Living { made: self.0.read().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// Makes a namespace, when nobody holds numbers.
+    /// Makes a namespace, once no guard is held.
     pub(crate) fn make(&self, make: impl FnOnce() -> Result<NamespaceId, Error>) -> Result<NamespaceId, Error> {
         let mut made = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let id = make()?;
@@ -36,7 +36,7 @@ impl Lives {
 }
 
 impl Living<'_> {
-    /// Which life of its number a namespace has.
+    /// The life of its number that a namespace is in.
     pub(crate) fn life_of(&self, id: NamespaceId) -> u64 {
         self.made.get(&id).copied().unwrap_or(0)
     }

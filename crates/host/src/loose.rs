@@ -16,7 +16,7 @@ pub(crate) struct Loose {
     keys: BTreeMap<u64, u64>,
     /// The last change of any key.
     last: Option<u64>,
-    /// The last change of something else than a key, or of a key too many.
+    /// The last change of something other than a key, or of a key beyond [`KEYS_MAX`].
     other: Option<u64>,
 }
 

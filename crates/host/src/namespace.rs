@@ -13,8 +13,8 @@ use kvssd_ftl::NamespaceInfo;
 use kvssd_types::{Command, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 use std::collections::BTreeSet;
 
-/// A namespace of a store: a key space of its own, with the calls of a store. After this store deleted it calls fail, or are
-/// on a new one with its number; after another host did they fail.
+/// A namespace of a store: a key space of its own, with the calls of a store. After this store has deleted it, calls fail or go to a new
+/// namespace with its number; after another host has, they fail.
 #[derive(Clone, Copy)]
 pub struct Namespace<'a> {
     store: &'a Store,
@@ -46,17 +46,17 @@ impl<'a> Namespace<'a> {
         found.ok_or_else(|| Error::NoNamespace { name: self.id.to_string() })
     }
 
-    /// Makes it another cache, with the pairs that it has; or a cache, or none any more, while it is empty. A cache never refuses a pair that fits
-    /// its budget: others leave for it, by its policy. What is not worth a write by its rules is answered as if it were stored, and is not there.
+    /// Sets which cache it is. A cache keeps its pairs; a namespace must be empty to become a cache or to stop being one. A cache never refuses a
+    /// pair that fits its budget: its policy evicts others. A pair that its rules find not worth a write is answered as if stored, but is not there.
     ///
     /// # Errors
-    /// [`Error::InvalidOptions`] with what cannot be, [`Error::Refused`] of a drive without caches. And as [`Namespace::store`].
+    /// [`Error::InvalidOptions`] with the impossible attribute, [`Error::Refused`] from a drive without caches, and as [`Namespace::store`].
     pub fn set_cache(&self, cache: Option<&CacheAttributes>) -> Result<(), Error> {
         self.store.check_owner()?;
         self.store.drive()?.set_cache(&self.info()?, cache.cloned())
     }
 
-    /// What it holds as a cache, and what happened since the drive was opened or the cache was changed; none of a namespace that is none.
+    /// What it holds as a cache, and what happened since the drive was opened or the cache was changed; `None` if it is no cache.
     ///
     /// # Errors
     /// As [`Namespace::info`].
@@ -247,18 +247,18 @@ impl<'a> Namespace<'a> {
         Pairs::new(*self)
     }
 
-    /// The keys that can be told though pages cannot be read, where [`Namespace::keys`] ends with [`Error::Damaged`]. Keys whose records, or whose
-    /// entries of the index, lie on such pages are missing, and nothing says so but [`Namespace::info`], which counts all pairs. Of a key that was
-    /// deleted, or stored again, and of which that cannot be read, [`Namespace::exist`] fails. It takes memory for all keys.
+    /// The keys that are still known although some pages cannot be read, where [`Namespace::keys`] ends with [`Error::Damaged`]. Keys whose record
+    /// or index entry lies on such a page are missing; only [`Namespace::info`] shows that, since it counts all pairs. The result may have keys that
+    /// were deleted or stored again, if that cannot be read: for them [`Namespace::exist`] fails. This takes memory for all keys.
     ///
     /// # Errors
-    /// [`Error::Refused`] of a drive on the wire. And as [`Namespace::info`].
+    /// [`Error::Refused`] from a drive on the wire. And as [`Namespace::info`].
     pub fn salvage_keys(&self) -> Result<BTreeSet<Box<[u8]>>, Error> {
         self.store.drive()?.salvage_keys(self.id)
     }
 
-    /// Pairs of a range of keys as they are now, whatever is stored or deleted while it goes on. The drive keeps them until the range is
-    /// dropped, and takes what stores need then from the oldest range, which ends with [`Error::Refused`].
+    /// The pairs of a range of keys as they are now, whatever is stored or deleted meanwhile. The drive keeps them until the range is dropped.
+    /// If stores need that room, the drive ends the oldest range, which then returns [`Error::Refused`].
     ///
     /// # Errors
     /// [`Error::Refused`] where keys have no order, on a drive of another make, and where memory has no room for

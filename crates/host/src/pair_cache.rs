@@ -1,13 +1,13 @@
-//! A namespace as a cache: it never refuses a pair for want of room, but lets others go.
+//! A namespace as a cache: it never refuses a pair for lack of room, but evicts others.
 //!
 //! ```text
 //!   store     admission: worth a write? -> eviction: who leaves? -> delete each -> store; the drive is full all the same: a smaller cache
 //!   retrieve  retrieve -> eviction learns of the hit
 //! ```
 //!
-//! Policies are those of `kvssd_cache`, as a replay (`kvssd replay --cache`) shows them. What they remember is in memory alone: a cache that is
-//! opened again knows which pairs there are, and not who was asked for. One whose namespace was deleted is refused, also when another one has its
-//! number.
+//! The policies are those of `kvssd_cache`, as a replay (`kvssd replay --cache`) shows them. What they remember is in memory alone: a cache that
+//! is opened again knows which pairs there are, but not which were asked for. A cache whose namespace was deleted is refused, even if another
+//! namespace has that number.
 
 use crate::{Error, Namespace, Store};
 use kvssd_cache::{CachePlan, Counts, KeyedCache, LeavingPair};
@@ -17,12 +17,12 @@ use kvssd_types::{Key, NamespaceId, Nanos, OwnedKey, Value};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A cache in a namespace, for threads of one process. It borrows nothing, so that it can be kept where a store cannot be borrowed. What others
-/// store in the namespace past it does no harm, but is not counted until the cache is opened again.
+/// A cache in a namespace, for the threads of one process. It borrows nothing, so that it can be kept where a store cannot be borrowed. Pairs
+/// stored in the namespace by other means do no harm, but are not counted until the cache is opened again.
 #[derive(Debug)]
 pub struct PairCache {
     namespace: NamespaceId,
-    /// Which life of its number: another namespace may get it.
+    /// The life of its number: another namespace may get the number.
     life: u64,
     value_bytes_max: u64,
     opened: Instant,
@@ -32,11 +32,11 @@ pub struct PairCache {
 #[derive(Debug)]
 struct State {
     cache: KeyedCache,
-    /// Pairs that threads are about to store, by the hashes of their keys: who misses one knows nothing of it.
+    /// Pairs that threads are about to store, by the hashes of their keys: a miss of such a key says nothing about it.
     storing: BTreeMap<u64, u32>,
-    /// Pairs that left and may still be there, since the drive was not reached. Nobody comes in before they are gone.
+    /// Evicted pairs that may still be there, since the drive was not reached. Until they are deleted, no pair is admitted.
     owed: Vec<OwnedKey>,
-    /// Stores that have ended: what a command found before one of them is old.
+    /// Counts stores that have ended: what a command found before one of them is out of date.
     stores_ended: u64,
     hits: u64,
     misses: u64,
@@ -47,9 +47,9 @@ struct State {
 pub struct PairCacheStats {
     /// Pairs.
     pub pairs: u64,
-    /// Bytes of their keys and values, and the most: of the plan, or what a full drive has left of that.
+    /// Bytes of their keys and values.
     pub held_bytes: u64,
-    /// The most.
+    /// The most of these bytes: the plan's, or what a full drive has left of that.
     pub budget_bytes: u64,
     /// Retrieves that found their pair.
     pub hits: u64,
@@ -60,8 +60,8 @@ pub struct PairCacheStats {
 }
 
 impl PairCache {
-    /// The cache in a namespace: with the pairs that are there, in the order of the index. Each is asked for its length, which takes some
-    /// microseconds. Those that are too many for the plan leave.
+    /// Opens the cache in a namespace, with the pairs that are there, in the order of the index. Each is asked for its length, which takes some
+    /// microseconds. Pairs beyond the plan's budget are evicted.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`] and [`Namespace::delete`].
@@ -78,7 +78,7 @@ impl PairCache {
         let cache = PairCache {
             namespace: namespace.id(),
             life: living.life_of(namespace.id()),
-            // One that does not say refuses what is too large.
+            // A drive that does not say its limit refuses what is too large.
             value_bytes_max: match namespace.store_of().stats()?.value_bytes_max {
                 0 => u64::MAX,
                 bytes => bytes,
@@ -88,7 +88,7 @@ impl PairCache {
         };
         for key in namespace.keys(None) {
             let key = key?;
-            // One that went meanwhile has none.
+            // A pair that was deleted meanwhile has no length.
             if let Some(value_bytes) = namespace.retrieve_into(&key, 0, &mut [])? {
                 let is_too_large = key.len() as u64 + u64::from(value_bytes) > plan.budget_bytes;
                 let leaving = if is_too_large { vec![key] } else { cache.lock().take_in(&key, value_bytes.into()) };
@@ -98,12 +98,12 @@ impl PairCache {
         Ok(cache)
     }
 
-    /// Stores a pair, if it is worth a write: then others may leave. Gives whether it is in; of one that is kept out, what was there before is
+    /// Stores a pair, if it is worth a write; others may be evicted for it. Returns whether it is in. If it is kept out, the key's old pair is
     /// deleted.
     ///
     /// # Errors
-    /// As [`Namespace::store`], but [`Error::Full`] only of a drive that is full of what is not this cache's. [`Error::NoNamespace`] says what is to
-    /// be done when the namespace was deleted: no other one gets the pair.
+    /// As [`Namespace::store`], but [`Error::Full`] only if the drive is full of other data than this cache's. [`Error::NoNamespace`] says what to do
+    /// when the namespace was deleted: no other namespace gets the pair.
     pub fn store(&self, store: &Store, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         self.living(store, |namespace| self.store_living(namespace, key, value))
     }
@@ -118,7 +118,7 @@ impl PairCache {
             false => Err(Error::NoNamespace { name: number.clone() }),
         };
         done.map_err(|error| match error {
-            // The wire says more when another one has its number.
+            // The wire says more if another namespace has its number.
             Error::NoNamespace { name } if name == number => Error::NoNamespace {
                 name: format!(
                     "{number} any more: it was deleted, and this cache with it; open a cache in one that is there"
@@ -130,7 +130,7 @@ impl PairCache {
 
     fn store_living(&self, namespace: Namespace<'_>, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let value_bytes = value.len() as u64;
-        // Nobody leaves for what no drive takes.
+        // Nothing is evicted for a pair that no drive takes.
         Key::new(key)?;
         if value_bytes > self.value_bytes_max {
             return Err(Error::InvalidValue { value_bytes, value_bytes_max: self.value_bytes_max });
@@ -150,12 +150,12 @@ impl PairCache {
         };
         let stored = self.delete_each(namespace, &leaving).and_then(|()| self.store_in(namespace, key, value));
         let is_gone = self.lock().stored(key, stored.is_ok());
-        // It had to leave before it was there, or what is there is old.
+        // The pair was evicted before it was stored, or what is stored is out of date.
         let deleted = if is_gone { self.remove(namespace, key).map(drop) } else { Ok(()) };
         stored.and_then(|is_in| deleted.map(|()| is_in))
     }
 
-    /// Stores a pair that was taken in; while the drive is full others leave. Gives whether it is in.
+    /// Stores an admitted pair; while the drive is full, others are evicted. Returns whether it is in.
     fn store_in(&self, namespace: Namespace<'_>, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         loop {
             match namespace.store(key, value) {
@@ -178,7 +178,7 @@ impl PairCache {
         }
     }
 
-    /// Whether `key` is in, and not about to be stored. It asks no drive, and is no hit.
+    /// Whether `key` is in, and not about to be stored. It asks no drive and counts no hit.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         let state = self.lock();
@@ -245,7 +245,7 @@ impl PairCache {
     }
 
     fn delete_each(&self, namespace: Namespace<'_>, leaving: &[Box<[u8]>]) -> Result<(), Error> {
-        // What fails keeps none of the others.
+        // If one fails, the others are deleted all the same.
         leaving.iter().map(|key| self.remove(namespace, key).map(drop)).fold(Ok(()), Result::and)
     }
 
@@ -258,7 +258,7 @@ impl PairCache {
         })
     }
 
-    /// The state, behind all that was to leave.
+    /// The state, once all evicted pairs are deleted.
     fn settled(&self, namespace: Namespace<'_>) -> Result<MutexGuard<'_, State>, Error> {
         loop {
             let mut state = self.lock();
@@ -278,12 +278,12 @@ impl PairCache {
 }
 
 impl State {
-    /// Takes a pair in. Gives the keys of those that leave.
+    /// Admits a pair. Returns the keys that are evicted.
     fn take_in(&mut self, key: &[u8], value_bytes: u64) -> Vec<Box<[u8]>> {
         keys_of(self.cache.insert(key, key.len() as u64 + value_bytes, Nanos::MAX))
     }
 
-    /// A thread has stored a pair, or failed to. Gives whether nobody knows the pair that may be there.
+    /// A thread has stored a pair, or failed to. Returns whether a pair may be there that the policy does not know.
     fn stored(&mut self, key: &[u8], is_stored: bool) -> bool {
         let storing = self.storing.get_mut(&id(key)).expect("it said that it would");
         *storing -= 1;

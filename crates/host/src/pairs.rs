@@ -4,7 +4,7 @@
 //!   page 1   a b c d        page 2 begins behind d; if d has gone meanwhile, behind c without what came behind c before; ...
 //! ```
 //!
-//! A key keeps its place in the order while it exists. A deleted key has no place to go on from.
+//! A key keeps its place in the order while it exists. From a deleted key the walk cannot go on.
 
 use crate::{Error, Namespace};
 use kvssd_types::Blob;
@@ -14,7 +14,7 @@ use std::iter::FusedIterator;
 /// Keys of a page. Other threads wait while one is read.
 const PAGE_KEYS: usize = 256;
 
-/// A key and its value. A small value may be a part of what a cache has: who keeps it for long copies it (`to_vec`).
+/// A key and its value. A small value may be a part of a cached page: to keep it for long, copy it (`to_vec`).
 pub type Pair = (Box<[u8]>, Blob);
 
 /// Keys, and how many were requested.
@@ -70,7 +70,7 @@ impl KeyCursor {
     /// Keys from the last key of the page on that still exists.
     fn keys_behind(&self, namespace: Namespace<'_>) -> Result<Listed, Error> {
         for (index, anchor) in self.met.iter().enumerate().rev() {
-            // The last one is nearly always there. Of whoever deletes what he meets they all have gone, and a page for each would be read.
+            // The last key nearly always exists. If the caller deletes what it meets, all have gone, and checking each would read a page for each.
             if index + 1 < self.met.len() && !namespace.exist(anchor)? {
                 continue;
             }
@@ -142,7 +142,7 @@ impl Iterator for Pairs<'_> {
                 Ok(key) => self.value_of(key),
                 Err(error) => Some(Err(error)),
             };
-            // A key that was deleted after it was listed has none.
+            // A key that was deleted after it was listed has no pair.
             if pair.is_some() {
                 return pair;
             }

@@ -11,31 +11,31 @@ use kvssd_types::{Blob, Command, IteratedPair, IteratorId, IteratorOptions, Repl
 use std::iter::FusedIterator;
 use std::vec;
 
-/// Pairs of the first page, and of any: a page has twice those of the one before. What is read for nobody is lost; but whoever has read many
-/// goes on as a rule.
+/// Pairs of the first page, and of any page: each page has twice as many as the one before. What nobody wants is read in vain, but a caller
+/// that has read many pairs usually goes on.
 const PAGE_PAIRS: u32 = 16;
 const PAGE_PAIRS_MAX: u32 = 64;
 
-/// A place in a range. It borrows nothing, so that it can be kept where a store cannot be borrowed; whoever keeps it ends it
-/// ([`RangeCursor::end`]), or the drive keeps what it shows until the store is closed.
+/// A place in a range. It borrows nothing, so that it can be kept where a store cannot be borrowed. Its owner must end it
+/// ([`RangeCursor::end`]); otherwise the drive keeps what it shows until the store is closed.
 #[derive(Debug)]
 pub struct RangeCursor {
     iterator: IteratorId,
     is_begun: bool,
-    /// Of the next page.
+    /// The most pairs of the next page.
     pairs_max: u32,
 }
 
 /// Pairs of a range, as they were when it began. Ends after an error.
 pub struct Range<'a> {
     namespace: Namespace<'a>,
-    /// None at the end.
+    /// `None` at the end.
     cursor: Option<RangeCursor>,
     coming: vec::IntoIter<Pair>,
 }
 
 impl RangeCursor {
-    /// Before the first pair of a range, which the drive keeps as it is now.
+    /// A cursor before the first pair of a range, which the drive keeps as it is now.
     ///
     /// # Errors
     /// As [`Namespace::range`].
@@ -48,9 +48,9 @@ impl RangeCursor {
         }
     }
 
-    /// The pairs that come next, with no values where keys alone were asked for; none at the end. The namespace must be the same each
-    /// time. The first page has 16 pairs at the most, each other up to twice as many as the one before, 64 at the most; a page ends behind as many
-    /// bytes as the largest value may have.
+    /// The next pairs, without values if only keys were asked for; empty at the end. The namespace must be the same each time. The first page has
+    /// 16 pairs at the most, and each later page up to twice as many as the one before, 64 at the most. A page also ends after as many bytes as the
+    /// largest value may have.
     ///
     /// # Errors
     /// As [`Range`]'s items.
@@ -71,7 +71,7 @@ impl RangeCursor {
         }
     }
 
-    /// Ends it. A drive that has failed keeps nothing for it either, nor does one that was closed.
+    /// Ends the range. A drive that has failed or was closed keeps nothing for it anyway.
     pub fn end(self, namespace: Namespace<'_>) {
         let _ = namespace.ask(Command::DestroyIterator { iterator: self.iterator });
     }
@@ -91,11 +91,11 @@ impl<'a> Range<'a> {
     }
 }
 
-/// A key and its value, which is empty where keys alone were asked for.
+/// A key and its value, which is empty if only keys were asked for.
 ///
 /// # Errors
-/// [`Error::Refused`] when the drive has ended the range: it needed the flash or the memory that it kept for it. Another range goes on
-/// from the last key, and sees the namespace as it is then. And as [`Namespace::retrieve`].
+/// [`Error::Refused`] if the drive has ended the range, because it needed the flash or the memory. A new range can go on from the last key; it
+/// sees the namespace as it is then. And as [`Namespace::retrieve`].
 impl Iterator for Range<'_> {
     type Item = Result<Pair, Error>;
 

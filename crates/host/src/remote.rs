@@ -70,7 +70,7 @@ impl Backend for Remote {
             let name = attributes.name.as_deref().unwrap_or_default();
             let set = self.0.set_cache(id, &cache_of(name, Some(cache)));
             if let Err(error) = set {
-                // It is not what was wanted.
+                // Without its cache, the namespace is not the one that was asked for.
                 self.0.delete_namespace(id, name)?;
                 return Err(error.into());
             }
@@ -141,7 +141,7 @@ fn command_of(change: BatchChange<'_>) -> (NamespaceId, Command<'_>) {
     (namespace, command)
 }
 
-/// A namespace as the command describes it that makes it.
+/// The command that creates such a namespace.
 fn wanted_of(attributes: &NamespaceAttributes) -> Result<CreateNamespace, Error> {
     let NamespaceAttributes { name, index, parameters, quota_bytes, logs, is_ordered, cache } = attributes;
     let invalid = |why: &str| Err(Error::InvalidOptions { why: why.to_owned() });
@@ -170,7 +170,7 @@ fn wanted_of(attributes: &NamespaceAttributes) -> Result<CreateNamespace, Error>
     Ok(wanted)
 }
 
-/// A cache as the command describes it that makes a namespace one.
+/// The command that makes a namespace such a cache.
 fn cache_of(name: &str, cache: Option<&CacheAttributes>) -> SetCache {
     let mut wanted = SetCache::zeroed();
     write_text(&mut wanted.name, name);

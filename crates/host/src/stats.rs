@@ -5,7 +5,7 @@ use kvssd_device::{FirmwareStats, Partitions};
 /// How full a store is, with all its namespaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stats {
-    /// The firmware; of a drive on the wire that is none of this project's, its model.
+    /// The firmware; for a drive on the wire that is not kvssd, its model.
     pub design: String,
     /// Bytes of flash that live, in whole grains and with the index.
     pub live_bytes: u64,
@@ -19,14 +19,14 @@ pub struct Stats {
     pub batch_value_bytes_max: u64,
     /// The most changes of a batch; 0 on the wire, which has none.
     pub batch_changes_max: usize,
-    /// On the wire: the drive says that it has failed, or that it only reads. Whoever serves it says why.
+    /// On the wire: whether the drive reports that it has failed, or that it is read-only. Its server knows why.
     pub has_failed: bool,
-    /// Why changes of an image that need only outlive the process are each written by a call of the system, where they are: elsewhere they are
-    /// copied to a part of the file that is mapped.
+    /// Why each change of an image that need only outlive the process takes a system call, if so. Otherwise changes are copied to a part of the
+    /// file that is mapped into memory.
     pub staging_note: Option<String>,
-    /// What its firmware says; none of a drive on the wire that is none of this project's.
+    /// The firmware's statistics; `None` for a drive on the wire that is not kvssd.
     pub firmware: Option<FirmwareStats>,
-    /// What all hosts did since a drive on the wire is served; none of an image, which this process has to itself.
+    /// What all hosts did since a drive on the wire is served; `None` for an image, which only this process uses.
     pub traffic: Option<TrafficStats>,
 }
 
@@ -37,7 +37,7 @@ pub struct TrafficStats {
     pub changes: u64,
     /// Retrieves, exists and lists.
     pub lookups: u64,
-    /// Bytes of values that were stored. Other drives than this project's count in units of 512 000.
+    /// Bytes of values that were stored. Drives that are not kvssd count in units of 512 000.
     pub stored_bytes: u64,
     /// Bytes of values and lists that were read, as `stored_bytes`.
     pub retrieved_bytes: u64,

@@ -37,7 +37,7 @@ pub fn open(drive: impl AsRef<Path>, options: Options) -> Result<Store, Error> {
     }
 }
 
-/// The partitions of the drive in the image at `path`, in their order, for who has other uses for them than a store: a target, say.
+/// The partitions of the drive in the image at `path`, in their order, for uses other than a store, such as a target.
 ///
 /// # Errors
 /// As [`Store::open`].
@@ -82,11 +82,11 @@ fn connect_with(url: &DriveUrl, options: &Options) -> Result<Store, Error> {
 /// Calls on keys are those of one namespace: the first, which every image begins with, or the one that a URL names;
 /// [`Store::namespace`] gives the others.
 ///
-/// It belongs to the process that opened it. In a child that was forked from that one every call gives [`Error::Forked`], and to drop it there
-/// changes nothing for the parent: neither the image nor its lock, nor the connection.
+/// It belongs to the process that opened it. In a child forked from that process every call returns [`Error::Forked`]. Dropping it there changes
+/// nothing for the parent: neither the image nor its lock, nor the connection.
 ///
-/// Dropping it leaves the drive as it is, which is safe: the next open does again what the journal says. [`Store::close`] spares
-/// it that.
+/// Dropping it leaves the drive as it is, which is safe: the next open redoes what the journal says. [`Store::close`] makes that
+/// unnecessary.
 pub struct Store {
     owner: Owner,
     drive: Box<dyn Backend>,
@@ -107,7 +107,7 @@ impl Store {
         Store::open_in(&system_files(), path.as_ref(), &options)
     }
 
-    /// As [`Store::open`], among those files: a simulated disk, say.
+    /// Like [`Store::open`], with the given files: a simulated disk, for example.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -117,7 +117,7 @@ impl Store {
         Ok(Store { owner: Owner::here(), drive, own: NamespaceId::FIRST, was_created, lives })
     }
 
-    /// Whether opening it made the image.
+    /// Whether the open created the image.
     #[must_use]
     pub fn was_created(&self) -> bool {
         self.was_created
@@ -155,7 +155,7 @@ impl Store {
         self.own_namespace().retrieve_part(key, offset_bytes, length_bytes)
     }
 
-    /// The values of several keys, as many under way at a time as the drive takes ([`Namespace::retrieve_each`]).
+    /// The values of several keys, with as many commands in flight as the drive takes ([`Namespace::retrieve_each`]).
     ///
     /// # Errors
     /// As [`Store::retrieve`].
@@ -165,7 +165,7 @@ impl Store {
         Ok(values)
     }
 
-    /// Removes `key` and its value; gives whether it was there.
+    /// Removes `key` and its value; returns whether it was there.
     ///
     /// # Errors
     /// As [`Store::store`].
@@ -203,8 +203,8 @@ impl Store {
         self.own_namespace().pairs()
     }
 
-    /// Makes all changes of a batch or none, in however many namespaces: nobody sees some of them without the others, and neither a
-    /// process nor a machine that ends leaves some without the others.
+    /// Makes all changes of a batch or none, in any number of namespaces: nobody sees a part of them, and no end of the process or of the
+    /// machine leaves a part.
     ///
     /// A batch has [`Stats::batch_changes_max`] changes at the most, and keys and values of [`Stats::batch_bytes_max`] bytes together.
     /// What is larger is refused, and can be made by [`Store::bulk`].
@@ -274,7 +274,7 @@ impl Store {
         found.ok_or_else(|| Error::NoNamespace { name: name.to_owned() })
     }
 
-    /// The namespace of that number. Whether it is there shows when it is called.
+    /// The namespace of that number. Calls on it show whether it exists.
     #[must_use]
     pub fn namespace_at(&self, id: NamespaceId) -> Namespace<'_> {
         Namespace::new(self, id)
@@ -298,7 +298,7 @@ impl Store {
         Ok(Namespace::new(self, self.lives.make(|| drive.create_namespace(attributes))?))
     }
 
-    /// What numbers mean, while it is held.
+    /// What numbers mean, as long as it is held.
     pub(crate) fn lives(&self) -> &Lives {
         &self.lives
     }
@@ -342,7 +342,7 @@ impl Store {
         self.drive()?.stats()
     }
 
-    /// Ends in order: namespaces that were deleted are gone, and the next open finds everything at once, and has nothing to do again.
+    /// Closes the store in order: deleted namespaces are gone, and the next open has nothing to redo.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Failed`]. What had returned is safe all the same.
@@ -351,18 +351,18 @@ impl Store {
         self.drive.close()
     }
 
-    /// What the drive answers, to a change when that is safe; none when a key that is no store's is not there.
+    /// The drive's answer, to a change once that is safe; `None` if the key does not exist, unless the command is a conditional store.
     pub(crate) fn execute_in(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
         self.drive()?.execute(namespace, command)
     }
 
-    /// The drive, for who may use it.
+    /// The drive, if this process may use it.
     pub(crate) fn drive(&self) -> Result<&dyn Backend, Error> {
         self.check_owner()?;
         Ok(self.drive.as_ref())
     }
 
-    /// What a child inherits is a copy, of locks that are held and buffers that are written out as well: it touches none of it.
+    /// A child inherits a copy, with locks that are held and buffers still to be written: it must not touch any of it.
     pub(crate) fn check_owner(&self) -> Result<(), Error> {
         if self.owner.is_here() { Ok(()) } else { Err(Error::Forked { process: self.owner.process() }) }
     }

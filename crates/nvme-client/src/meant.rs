@@ -7,11 +7,11 @@
 //!   a list, a new controller               2 is "b", or an "a" of another birth -> 2 is refused here from now on
 //! ```
 //!
-//! Every command says its birth, and the drive compares it while nobody can change the namespaces: nothing that happens
-//! between this table and the drive leads a command elsewhere. To refuse a number here says earlier and better why.
+//! Every command carries the birth of its namespace, and the drive compares it while nobody can change the namespaces: so no
+//! change between this table and the drive leads a command elsewhere. A refusal here comes earlier and explains more.
 //! A drive of an earlier release takes no births; there a number means what its controller saw first.
 //!
-//! And which drive an address means: the one that answered first. Another one there is refused whole, whatever its namespaces.
+//! It also tells which drive an address means: the one that answered first. Another drive there is refused, whatever its namespaces.
 
 use crate::Error;
 use kvssd_nvme_spec::named::{NamespaceEntry, read_name};
@@ -31,7 +31,7 @@ struct State {
     drive: Option<[u8; 20]>,
     /// Names, and what the drive says of their births; `None` before it has.
     names: BTreeMap<u32, (String, Option<u32>)>,
-    /// Numbers that others have now.
+    /// Numbers that other namespaces have now.
     lost: BTreeSet<u32>,
     /// Namespaces that this client has made and deleted.
     changes: u64,
@@ -54,17 +54,17 @@ impl Meant {
         self.lock().names.is_empty()
     }
 
-    /// Who asks for a list takes the moment first.
+    /// Takes the time before a list is asked for.
     pub(crate) fn ask(&self) -> Asked {
         Asked { changes: self.lock().changes }
     }
 
-    /// Compares a list of the drive's with what was seen, unless it is too old.
+    /// Compares a list from the drive with the known namespaces, unless it is too old.
     pub(crate) fn compare(&self, asked: Asked, listed: &[NamespaceEntry]) {
         self.lock().compare(asked, listed);
     }
 
-    /// Compares a list of the drive's with what was seen, and notes what was not; `false` if the list is too old for that.
+    /// Compares a list from the drive with the known namespaces, and notes new ones. Returns `false` if the list is too old for that.
     pub(crate) fn see(&self, asked: Asked, listed: &[NamespaceEntry]) -> bool {
         let mut state = self.lock();
         if !state.compare(asked, listed) {
@@ -77,7 +77,7 @@ impl Meant {
         true
     }
 
-    /// This client has made one; a drive of an earlier release does not say of which birth.
+    /// Notes that this client has made a namespace; a drive of an earlier release does not say its birth.
     pub(crate) fn made(&self, id: NamespaceId, name: &str, birth: Option<u32>) {
         let mut state = self.lock();
         state.changes += 1;
@@ -85,7 +85,7 @@ impl Meant {
         state.names.insert(id.0, (name.to_owned(), birth));
     }
 
-    /// This client has deleted one.
+    /// Notes that this client has deleted a namespace.
     pub(crate) fn deleted(&self, id: NamespaceId) {
         let mut state = self.lock();
         state.changes += 1;

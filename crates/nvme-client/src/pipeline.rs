@@ -28,7 +28,7 @@ trait Commands<'c>: Iterator<Item = (usize, (NamespaceId, Command<'c>))> {}
 
 impl<'c, I: Iterator<Item = (usize, (NamespaceId, Command<'c>))>> Commands<'c> for I {}
 
-/// What a submission is known by.
+/// Identifies a submission.
 struct Tag {
     index: usize,
     namespace: NamespaceId,
@@ -90,8 +90,8 @@ pub(crate) fn execute_all(
 }
 
 impl Drop for Run<'_> {
-    /// Nobody takes the completions of what is left outstanding. Its slots go with the connection, before its serials
-    /// are released.
+    /// Nobody takes the completions of commands that are still outstanding. Their slots go with the connection, before their
+    /// serials are released.
     fn drop(&mut self) {
         if let Some(association) = self.association.take().filter(|_| !self.pipeline.outstanding.is_empty()) {
             self.link.lose(&association);

@@ -7,9 +7,9 @@
 //! | the same, when it is known that it was never sent | sent | sent |
 //! | the same, when the drive has forgotten the serial, or is not reached in time | in doubt | in doubt |
 //!
-//! To make a change a second time, behind a newer one of another host, would undo that one; and the first copy may lie
-//! unread in the lost connection. A drive that recognizes serials makes a change once, and none on a connection of a
-//! controller that this host has left ([`kvssd_nvme_spec::numbered`]).
+//! Making a change a second time, after a newer change by another host, would undo that one; and the first copy may lie
+//! unread in the lost connection. A drive that recognizes serials makes a change once, and none that comes on a connection
+//! of a controller that this host has left ([`kvssd_nvme_spec::numbered`]).
 
 use crate::Error;
 use crate::recognition::Recognition;
@@ -19,7 +19,7 @@ use kvssd_nvme_spec::{SubmissionEntry, numbered};
 use kvssd_types::Command;
 use std::sync::Arc;
 
-/// What was sent of a command, and may be executed now or later.
+/// What was sent of a command, and may still be executed.
 #[derive(Debug)]
 pub(crate) struct Retransmission {
     /// The name of the command, if it is a change.

@@ -1,4 +1,4 @@
-//! How a connection comes in: in the clear, or by TLS, which its first byte tells.
+//! How a connection begins: in the clear or by TLS, as its first byte tells.
 //!
 //! ```text
 //!   00h  ICReq         in the clear: bytes pass as they are
@@ -42,7 +42,7 @@ enum Way {
     Unknown,
     Clear,
     Secure(Box<Secure>),
-    /// There was no session, or there is none any more.
+    /// The handshake failed, or the session has ended.
     Failed,
 }
 
@@ -51,7 +51,7 @@ struct Secure {
     /// What the peer has offered.
     offer: Arc<Mutex<Offer>>,
     is_established: bool,
-    /// There may be something to read without another byte of the peer.
+    /// Whether there may be something to read before the peer sends another byte.
     has_more: bool,
     buffer: Vec<u8>,
 }
@@ -64,12 +64,12 @@ struct Offer {
 }
 
 impl<T: Transport> Door<T> {
-    /// A transport over one that has just connected.
+    /// A transport over a connection that was just accepted.
     pub fn new(inner: T, subsystem: Arc<Subsystem>) -> Door<T> {
         Door { inner, subsystem, way: Way::Unknown, secured: None, unsent: Vec::new(), sent: 0 }
     }
 
-    /// Sees which way the peer has come, by its first bytes.
+    /// Tells by the first bytes whether the peer uses TLS.
     fn open(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes[0] != HANDSHAKE {
             self.way = Way::Clear;
@@ -105,7 +105,7 @@ impl<T: Transport> Door<T> {
         }
     }
 
-    /// The peer is told why, and nothing more of it is heard: the stream ends.
+    /// Tells the peer why, and ignores what it still sends: the stream ends.
     fn fail(&mut self, why: &kvssd_tls::TlsError) -> usize {
         if let Way::Secure(secure) = &self.way {
             self.subsystem.metrics.faults.inc();
@@ -219,7 +219,7 @@ impl<T: Transport> Transport for Door<T> {
         if let Way::Secure(secure) = &mut self.way {
             secure.session.close();
             secure.session.take_output(&mut self.unsent);
-            // Where there is no room for the last word, the end of the stream says the same.
+            // If there is no room for the alert, the end of the stream says the same.
             self.flush()?;
         }
         self.inner.end_output()

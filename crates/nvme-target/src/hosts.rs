@@ -19,7 +19,7 @@ use kvssd_types::Nanos;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// A connection without a name that is so old ends for the next one. An estimate: ICReq and Connect are two round trips.
+/// A connection that has had no name for this long is closed for the next one. An estimate: ICReq and Connect are two round trips.
 const UNNAMED_NS: Nanos = Nanos(1_000_000_000);
 /// Connections that each host may have before it leaves the rest to others: an admin queue and an I/O queue.
 const CONNECTIONS_FIRST: usize = 2;
@@ -46,14 +46,14 @@ pub(crate) struct Share {
     pub(crate) taken: usize,
     /// Taken by this one.
     pub(crate) own: usize,
-    /// A host that has fewer may take of what is kept.
+    /// A host that has fewer places than this may take one of those that are kept.
     pub(crate) first: usize,
-    /// What is kept is kept for hosts such as this one.
+    /// Whether places are kept for hosts such as this one.
     pub(crate) is_kept_for: bool,
 }
 
 impl Share {
-    /// Whether a host may take one more. The last quarter is kept for those who have few.
+    /// Checks that a host may take one more place. The last quarter is kept for hosts with few.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         let kept = self.places / 4;
         let is_entitled = self.is_kept_for && self.own < self.first;
@@ -121,7 +121,7 @@ pub(crate) struct Hosts {
 struct State {
     rights: Rights,
     discoveries: Discoveries,
-    /// Hosts with connections. Those that are named stay, so that to connect again does not pay for what they took.
+    /// Hosts with connections. Named hosts stay in the map, so that a host cannot escape its rate by a new connection.
     members: BTreeMap<String, Arc<Member>>,
     connections: usize,
     /// Connections without a name, in the order in which they came.
@@ -136,7 +136,7 @@ impl Hosts {
         Arc::new(Hosts { connections_max, generation: AtomicU64::new(0), state: Mutex::new(state) })
     }
 
-    /// A place for a connection that says no name yet. One too many, and the oldest loses its own, or the new one.
+    /// A place for a connection without a name. If there are too many, the oldest one loses its place, or the new one gets none.
     pub(crate) fn arrive(self: &Arc<Self>, now: Nanos) -> Place {
         let mut state = lock(&self.state);
         let is_given_up = Arc::new(AtomicBool::new(false));
@@ -171,7 +171,7 @@ impl Hosts {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Has every connection look at what its host sees.
+    /// Makes every connection look again at what its host sees.
     pub(crate) fn look_anew(&self) {
         self.generation.fetch_add(1, Ordering::Release);
     }
@@ -198,7 +198,7 @@ impl Hosts {
                     Some(now) => tracing::info!(host = member.nqn, rights = %now, "a host has other rights now"),
                     None => tracing::warn!(host = member.nqn, "a host has no rights any more"),
                 }
-                // What was taken at another rate is not paid for at the new one.
+                // Debts of an old rate do not count at a new one.
                 if state.rights.as_ref().map(|before| before.rate) != now.map(|now| now.rate) {
                     state.pace = Pace::default();
                 }
@@ -242,7 +242,7 @@ impl State {
     }
 }
 
-/// A connection's place. To drop it gives it back.
+/// A connection's place. Dropping it frees the place.
 pub(crate) struct Place {
     hosts: Arc<Hosts>,
     number: u64,
@@ -255,7 +255,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether it was given to another connection before its own host said its name.
+    /// Whether it was given to another connection before the host said its name.
     pub(crate) fn is_given_up(&self) -> bool {
         self.is_given_up.load(Ordering::Relaxed)
     }
@@ -276,7 +276,7 @@ impl Place {
         lock(&self.hosts.state).unnamed.remove(&self.number);
     }
 
-    /// Gives the place back that a Connect claimed which failed for another reason.
+    /// Gives back the place that a Connect claimed, which then failed for another reason.
     pub(crate) fn leave(&mut self) {
         let Some(member) = self.member.take() else { return };
         let mut state = lock(&self.hosts.state);
@@ -305,7 +305,7 @@ impl Place {
         self.discovered
     }
 
-    /// As of which change of rights or namespaces the rights are.
+    /// The change of rights or namespaces up to which the rights are known.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }

@@ -11,7 +11,7 @@ pub(crate) struct MemoryBudget {
     bytes_max: u64,
 }
 
-/// Bytes that one connection uses. To drop it gives them back.
+/// Bytes that one connection uses. Dropping it frees them.
 #[derive(Debug)]
 pub(crate) struct MemoryShare {
     memory: Arc<MemoryBudget>,

@@ -1,4 +1,4 @@
-//! Whether a Store keeps to its host's quota.
+//! Checks that a Store keeps to its host's quota.
 
 use crate::completion::Failure;
 use crate::rights::{Held, HostRights};
@@ -8,7 +8,7 @@ use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::status::HOST_QUOTA;
 use kvssd_types::{Key, NamespaceId, StoreCondition};
 
-/// Checks a Store. Only where it would exceed the quota as a new pair is the old one looked at.
+/// Checks a Store. The old pair is looked up only if the store would exceed the quota as a new pair.
 pub(crate) fn check_quota(
     drive: &mut Partitions<'_>,
     rights: &HostRights,
@@ -25,10 +25,10 @@ pub(crate) fn check_quota(
     if rights.quota.allows(held(drive, rights, |_| true), Held::default(), new) {
         return Ok(());
     }
-    // Nobody leaves for what would not fit if all had left.
+    // Nothing is evicted for a pair that would not fit even if all others had left.
     let could_fit = rights.quota.allows(held(drive, rights, |id| id != namespace), Held::default(), new);
     loop {
-        // Its own pair may be among those that left.
+        // The key's own pair may be among the evicted ones.
         let old = drive.value_bytes_of(namespace, key).map_err(|error| status_of(&error))?;
         let old = old.map(|value_bytes| of(value_bytes.into()));
         let is_refused_anyway = match condition {
@@ -40,18 +40,18 @@ pub(crate) fn check_quota(
         if is_refused_anyway || rights.quota.allows(held, old.unwrap_or_default(), new) {
             return Ok(());
         }
-        // What does not come in leaves all as it is, and so does its Store.
+        // The cache refuses the pair or keeps it out: the Store needs no room.
         if !drive.would_take(namespace, key, value_bytes).map_err(|error| status_of(&error))? {
             return Ok(());
         }
-        // Who stores into a cache has others leave for it.
+        // For a store into a cache, other pairs are evicted.
         if !could_fit || !drive.let_go(namespace).map_err(|error| status_of(&error))? {
             return Err(Failure { status: Status::CapacityExceeded, result: HOST_QUOTA.into() });
         }
     }
 }
 
-/// What the namespaces hold that the host may change, of those that count.
+/// What the namespaces that the host may change hold, as far as they count.
 fn held(drive: &Partitions<'_>, rights: &HostRights, counts: impl Fn(NamespaceId) -> bool) -> Held {
     let namespaces = drive.namespaces();
     let counted = namespaces.iter().filter(|info| rights.read_write.contains(info.id.0) && counts(info.id));

@@ -6,11 +6,11 @@
 //!   others   refused, or rights of their own
 //! ```
 //!
-//! A namespace that a host may not read is to it one that does not exist.
+//! For a host, a namespace that it may not read does not exist.
 //!
-//! A quota is of what the namespaces that a host may change hold *together, whoever stored it*. A pair has no owner in
-//! flash, and the drive's own counts outlive the service. Who wants quotas for each of two hosts gives them a namespace
-//! each.
+//! A quota limits what the namespaces that a host may change hold *together, whoever stored it*. A pair has no owner in
+//! flash, and the drive's own counts outlive the service. For a quota of each of two hosts, give each a namespace of its
+//! own.
 
 use crate::rate::Rate;
 use kvssd_nvme_auth::{Credentials, TlsKey};
@@ -83,7 +83,7 @@ impl Quota {
         *self != Quota::default()
     }
 
-    /// Whether `new` may come in the place of `old`. What becomes no more is allowed, even beyond a quota that was
+    /// Whether `new` may replace `old`. A change that does not increase a count is allowed, even beyond a quota that was
     /// lowered.
     pub(crate) fn allows(&self, held: Held, old: Held, new: Held) -> bool {
         let fits = |held: u64, old: u64, new: u64, max: Option<u64>| {
@@ -102,15 +102,15 @@ pub struct HostRights {
     pub read_only: Namespaces,
     /// The most that its `read_write` namespaces may hold.
     pub quota: Quota,
-    /// Whether it may make and delete namespaces. Who may needs to read and change all of them.
+    /// Whether it may make and delete namespaces. Such a host needs the right to read and change all of them.
     pub manage: bool,
     /// How fast it may go.
     pub rate: Rate,
     /// The most connections; `None` for as many as there are, except for those that are kept for others.
     pub connections_max: Option<usize>,
-    /// By what it proves who it is; `None` where its word is taken.
+    /// How it proves its identity; `None` if it need not.
     pub authentication: Option<Arc<Credentials>>,
-    /// The key of its TLS; `None` where it talks in the clear.
+    /// Its TLS key; `None` if it talks in the clear.
     pub tls_key: Option<Arc<TlsKey>>,
 }
 
@@ -127,12 +127,12 @@ impl HostRights {
         tls_key: None,
     };
 
-    /// Whether it may make and delete namespaces: only who sees all of them learns nothing by it.
+    /// Whether it may make and delete namespaces: only a host that sees all of them learns nothing by that.
     pub(crate) fn may_manage(&self) -> bool {
         self.manage && self.read_write == Namespaces::All
     }
 
-    /// What it may do with that namespace, if there is one; `None` if it may not know.
+    /// What it may do with that namespace; `None` if it may not know that it exists.
     pub(crate) fn access(&self, namespace: u32) -> Option<Access> {
         if self.read_write.contains(namespace) {
             Some(Access::ReadWrite)

@@ -94,7 +94,7 @@ impl HashPage {
         self.search(page, tag, 0, |entry| entry.place == place && tag_of(entry.key.word) == tag)
     }
 
-    /// Puts an entry into the first free slot from its home on. Gives false when there is none.
+    /// Puts an entry into the first free slot from its home on. Returns false when there is none.
     pub(super) fn insert(&self, page: &mut Blob, entry: Entry) -> bool {
         let (home, slots) = (self.home(entry.key.tag()), self.slots());
         let mut from_home = (0..slots).map(|distance| (home + distance) % slots);
@@ -148,7 +148,7 @@ impl HashPage {
         self.entry(page, slot).expect("a slot that was found has an entry")
     }
 
-    /// Takes the entry out of a slot, and moves those up that were put behind it. Gives how many were looked at.
+    /// Takes the entry out of a slot, and moves those up that were put behind it. Returns how many were looked at.
     pub(super) fn remove(&self, page: &mut Blob, slot: usize) -> u32 {
         let (page, slots) = (page.make_mut(), self.slots());
         let (mut hole, mut looked_at) = (slot, 0);

@@ -193,7 +193,7 @@ impl<'k> PageWriter<'k> {
         PageWriter { page_bytes: page_bytes as usize, entries: Vec::new(), key_bytes: 0, are_alike: true }
     }
 
-    /// Puts in a key that comes after all others, if it fits. Gives whether it does.
+    /// Puts in a key that comes after all others, if it fits. Returns whether it does.
     pub(super) fn push(&mut self, key: &'k [u8], entry: Entry) -> bool {
         let are_alike = self.are_alike && self.entries.first().is_none_or(|(first, _)| first.len() == key.len());
         let (count, key_bytes) = (self.entries.len() + 1, self.key_bytes + key.len());

@@ -115,7 +115,7 @@ impl Summary {
             .collect();
     }
 
-    /// The runs of tables that do not overlap, newest first: those of each age of level 0, and each level below it. Gives the level of each,
+    /// The runs of tables that do not overlap, newest first: those of each age of level 0, and each level below it. Returns the level of each,
     /// and which of its tables.
     pub(super) fn runs(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         let ages = (0..self.ends.len())

@@ -297,7 +297,7 @@ impl Tables {
         io.append_own(number, page)
     }
 
-    /// Garbage collection found a page at `from`; if it is still wanted, it is appended anew. Gives where it is then.
+    /// Garbage collection found a page at `from`; if it is still wanted, it is appended anew. Returns where it is then.
     pub(super) fn move_page(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<Option<Grain>, KvError> {
         let (id, page) = (number / u64::from(TABLE_PAGES_MAX), (number % u64::from(TABLE_PAGES_MAX)) as usize);
         if self.find(id).and_then(|table| table.place.pages.get(page)) != Some(&from) {
@@ -327,7 +327,7 @@ impl Tables {
         self.count_reads(io, pages.len(), is_read);
     }
 
-    /// As [`Tables::fetch`], without waiting; gives the moment when they are there.
+    /// As [`Tables::fetch`], without waiting; returns the moment when they are there.
     pub(super) fn fetch_ahead(&mut self, io: &mut Io<'_>, wanted: &[(TableId, usize)]) -> kvssd_types::Nanos {
         let pages = self.on_flash(io, wanted);
         let ready = io.read_without_waiting(&pages, io.index_cause());

@@ -9,7 +9,7 @@ use kvssd_ftl::{Grain, Io, readable};
 use kvssd_types::KvError;
 
 impl Multilevel {
-    /// Puts a record into a bucket, if it has room. Gives whether it has.
+    /// Puts a record into a bucket, if it has room. Returns whether it has.
     fn insert(
         &self,
         buckets: &mut Buckets<'_, '_>,
@@ -22,7 +22,7 @@ impl Multilevel {
         })
     }
 
-    /// Has the record of a change say in a bucket what the change says. Gives whether it was there.
+    /// Has the record of a change say in a bucket what the change says. Returns whether it was there.
     fn change_in(
         &self,
         buckets: &mut Buckets<'_, '_>,

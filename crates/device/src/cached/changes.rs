@@ -1,4 +1,4 @@
-//! Stores and batches in caches: who comes in, and what the policies learn of it.
+//! Stores and batches in caches: which pairs are admitted, and what the policies learn of them.
 
 use super::known::look_at;
 use super::room::PendingChange;
@@ -10,13 +10,13 @@ use kvssd_types::{
 };
 use std::collections::BTreeMap;
 
-/// What records take of flash beside keys and values, at the most: a part of those, and some bytes. Estimates.
+/// The most that records take of flash beside keys and values: a share of those, and some bytes. Estimates.
 const RECORDS_SHARE: u64 = 8;
 const RECORDS_BYTES: u64 = 4096;
 
 impl Caches {
-    /// Stores a pair, if it is worth a write. One that is not is answered as one that is, and what was there of it goes: to the host it came
-    /// and left. What is larger than the budget is refused, and changes nothing.
+    /// Stores a pair, if it is worth a write. A pair that is not is answered like one that is, and the key's old pair goes: for the host, the new
+    /// one was stored and evicted. A pair larger than the budget is refused, and changes nothing.
     pub(super) fn store(
         &mut self,
         records: &mut dyn Records,
@@ -53,7 +53,7 @@ impl Caches {
         }
     }
 
-    /// Whether a pair would come in, if there is room: it is no larger than the budget, and no rule keeps it out. Else a store lets nobody go.
+    /// Whether the cache would admit a pair: it fits the budget, and no rule keeps it out. If not, a store of it must evict nobody.
     pub(crate) fn would_take(
         &mut self,
         records: &mut dyn Records,
@@ -69,7 +69,7 @@ impl Caches {
         Ok(fits && self.held(namespace).would_admit(key.bytes(), bytes, now))
     }
 
-    /// A pair is not worth a write. That is done once, as a store would be.
+    /// Handles a pair that is not worth a write, once, as a store would be.
     fn keep_out(
         &mut self,
         records: &mut dyn Records,
@@ -93,7 +93,7 @@ impl Caches {
         Ok(())
     }
 
-    /// The policy takes a pair in, and those go that must leave for it.
+    /// Admits a pair to the policy, and evicts those that must leave for it.
     fn take_in(
         &mut self,
         records: &mut dyn Records,
@@ -107,8 +107,8 @@ impl Caches {
         self.leave(records, namespace, leaving)
     }
 
-    /// Makes a batch. What is not worth a write of it goes. Those that leave for the others leave behind it, or when it finds no room: for one that
-    /// is refused nobody does.
+    /// Makes a batch. Pairs that are not worth a write are deleted. Others are evicted for the batch only after it, or when it finds no room: a
+    /// refused batch evicts none.
     pub(super) fn batch(
         &mut self,
         records: &mut dyn Records,
@@ -123,7 +123,7 @@ impl Caches {
         let mut pending = PendingChange::new(self, &keys);
         for BatchChange { namespace, key, value } in cached {
             let mut leaving = self.change(*namespace, *key, value.as_ref());
-            // Of its own keys the batch says what becomes of them.
+            // The batch itself says what becomes of its own keys.
             leaving.retain(|pair| !pending.is_own(*namespace, pair));
             if !leaving.is_empty() {
                 pending.leaving.entry(*namespace).or_default().extend(leaving);
@@ -147,11 +147,11 @@ impl Caches {
         }
     }
 
-    /// Whether the drive takes a batch of that size, with its stamps: of values that are kept out, too.
+    /// Checks that the drive takes a batch of that size with its stamps, including values that will be kept out.
     pub(crate) fn check_size(&self, records: &dyn Records, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
         let with_stamp = |change: &BatchChange<'_>| {
             let stamp_bytes = if self.all.contains_key(&change.namespace) { STAMP_BYTES } else { 0 };
-            // Their lengths matter, and not what they are.
+            // Only their lengths matter.
             change.value.as_ref().map(|value| (value.len() as u32).saturating_add(stamp_bytes))
         };
         let described = |length| Value::Pattern(Pattern { seed: 0, offset: 0, length });
@@ -159,7 +159,7 @@ impl Caches {
         records.check_batch(&changes.iter().map(sized).collect::<Vec<_>>())
     }
 
-    /// Before a batch: what it is on is known, and fits.
+    /// Before a batch: looks up the caches that it changes, and checks that its pairs fit.
     fn prepare_batch(&mut self, records: &mut dyn Records, cached: &[&BatchChange<'_>]) -> Result<(), KvError> {
         let mut sums: BTreeMap<NamespaceId, u64> = BTreeMap::new();
         for change in cached {
@@ -172,7 +172,7 @@ impl Caches {
         sums.into_iter().try_for_each(|(namespace, bytes)| self.check_budget(namespace, bytes))
     }
 
-    /// A change as the drive makes it: without a value where the pair of a cache was kept out, or left for another of the batch.
+    /// A change as the drive makes it: without a value if the pair was kept out of its cache, or evicted for another pair of the batch.
     fn stamped_change<'c>(&self, change: &BatchChange<'c>) -> BatchChange<'c> {
         let Some(cache) = self.all.get(&change.namespace) else { return change.clone() };
         let is_in = cache.held.as_ref().is_some_and(|held| held.contains(change.key.bytes()));
@@ -180,7 +180,7 @@ impl Caches {
         BatchChange { value, ..*change }
     }
 
-    /// The policy learns of a change of a batch; gives who must leave for it.
+    /// Tells the policy of a batch's change. Returns the pairs that must leave for it.
     fn change(&mut self, namespace: NamespaceId, key: Key<'_>, value: Option<&Value>) -> Vec<LeavingPair> {
         let stamp = self.clock.stamp();
         let expires = self.all[&namespace].attributes.expires(stamp);
@@ -196,7 +196,7 @@ impl Caches {
         }
     }
 
-    /// A change was refused. Those that would have left for it are the next to leave, and the policy learns what there is of its own keys.
+    /// After a refused change: the pairs that would have left for it are the next to leave, and the policy learns what its own keys hold.
     fn failed<T>(
         &mut self,
         records: &mut dyn Records,
@@ -216,7 +216,7 @@ impl Caches {
             match records.execute(namespace, Command::Exist { key }) {
                 Err(KvError::KeyNotFound) => {}
                 Err(error) if error.is_fatal() => return Err(error),
-                // Of a pair that cannot be read at least the key is known.
+                // If a pair cannot be read, at least its key is known.
                 _ => {
                     let (stamp, _, bytes) = look_at(records, namespace, key)?;
                     let stored = if self.is_measured { self.clock.last() } else { Nanos(stamp) };
@@ -229,7 +229,7 @@ impl Caches {
         Err(error)
     }
 
-    /// A batch was made and taken back, since others had no room for theirs.
+    /// A batch was made and undone, since other partitions had no room for their shares.
     pub(crate) fn taken_back(
         &mut self,
         records: &mut dyn Records,
@@ -256,7 +256,7 @@ impl Caches {
 
     fn check_budget(&self, namespace: NamespaceId, bytes: u64) -> Result<(), KvError> {
         let OneCache { attributes, quota_bytes, .. } = &self.all[&namespace];
-        // With what records take beside keys and values: nobody is to leave for what no quota lets in.
+        // Includes what records take beside keys and values: no pair is to leave for one that no quota lets in.
         let fits = bytes <= attributes.plan.budget_bytes && quota_bytes.is_none_or(|quota| with_record(bytes) <= quota);
         if fits { Ok(()) } else { Err(KvError::CapacityExceeded) }
     }

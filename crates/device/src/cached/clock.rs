@@ -1,19 +1,19 @@
-//! The time of a drive's caches: what age is counted by, and the order of what is stored.
+//! The time of a drive's caches: the age of pairs, and the order of stores.
 
 use kvssd_types::Nanos;
 
-/// Later than any clock says: what is told is taken for that then. Nanoseconds since 1970, in the year 2262.
+/// The latest time that is believed; a later one counts as this. Nanoseconds since 1970, in the year 2262.
 const TOLD_MAX: Nanos = Nanos(i64::MAX as u64);
 
-/// A stamp beyond it is none: no drive that was told the end of time lives so much longer, 146 years.
+/// A larger stamp is invalid: no drive lives 146 years longer than the latest time.
 const STAMP_MAX: u64 = TOLD_MAX.0 + (1 << 62);
 
-/// A clock that never goes back. One that was ahead once goes on at the pace at which time is told, until that has caught up.
+/// A clock that never goes back. If it is ahead of the time that it is told, it goes on at that time's pace until that catches up.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    /// The time that the drive was told; none for its own.
+    /// The time that the drive was told; `None` if it uses its own.
     told: Option<Nanos>,
-    /// The time that was told when a command came last.
+    /// The told time when the last command came.
     heard: Option<Nanos>,
     now: Nanos,
     /// The last stamp: later ones are larger, however many there are in a moment.
@@ -24,13 +24,13 @@ impl Clock {
     /// The time from here on.
     pub(super) fn tell(&mut self, now: Nanos) {
         if self.told.is_none() {
-            // The drive's own began with the drive.
+            // The drive's own time began with the drive.
             self.heard = None;
         }
         self.told = Some(now.min(TOLD_MAX));
     }
 
-    /// A command comes, at `at` by the drive's own time.
+    /// A command comes, at `at` on the drive's own clock.
     pub(super) fn advance(&mut self, at: Nanos) {
         let told = self.told.unwrap_or(at);
         let passed = self.heard.map_or(0, |heard| told.0.saturating_sub(heard.0));
@@ -53,14 +53,14 @@ impl Clock {
         Nanos(self.stamp)
     }
 
-    /// A pair is there that was stored then: it was not stored later than now.
+    /// A pair with this stamp exists, so now is no earlier.
     pub(super) fn saw(&mut self, stamp: u64) {
         self.stamp = self.stamp.max(stamp);
         self.now = self.now.max(Nanos(stamp));
     }
 }
 
-/// What the bytes of a stamp say; 0, the oldest, of what is none.
+/// The time in a stamp's bytes; 0, the oldest, if they are no stamp.
 pub(super) fn read_stamp(bytes: &[u8]) -> u64 {
     bytes.try_into().map(u64::from_le_bytes).ok().filter(|stamp| *stamp <= STAMP_MAX).unwrap_or(0)
 }

@@ -10,7 +10,7 @@ use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-/// A pair of a cache: its stamp, its key, and bytes of both.
+/// A pair of a cache: its stamp, its key, and the bytes of key and value.
 type Found = (u64, OwnedKey, u64);
 
 impl Caches {
@@ -34,7 +34,7 @@ impl Caches {
         caches
     }
 
-    /// Those of a drive that is measured: it is never mounted, and tells who leaves.
+    /// The caches of a measured drive: it is never mounted, and reports evicted keys.
     pub(crate) fn measured(engine: &Engine, value_bytes_max: u64) -> Self {
         Caches { is_measured: true, left: Some(Vec::new()), ..Caches::open(engine, value_bytes_max, false) }
     }
@@ -43,18 +43,18 @@ impl Caches {
         self.all.is_empty()
     }
 
-    /// The time from here on, if nothing was told that is later.
+    /// Sets the time from here on, unless a later one was told before.
     pub(crate) fn tell_time(&mut self, now: Nanos) {
         self.clock.tell(now);
     }
 
-    /// Who left since this was asked.
+    /// The keys that were evicted since the last call.
     pub(crate) fn take_left(&mut self) -> Vec<OwnedKey> {
         self.left.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// An empty namespace is a cache, or was deleted or is none any more; or a cache is another one, with the pairs that it has. Then all of them
-    /// [share the memory](Self::share_dram) anew.
+    /// Notes that an empty namespace became a cache, that a namespace is none any more, or that a cache with its pairs got other attributes. Then
+    /// all caches [share the memory](Self::share_dram) anew.
     pub(crate) fn set(&mut self, id: NamespaceId, attributes: Option<CacheAttributes>, quota_bytes: Option<u64>) {
         let before = self.all.remove(&id);
         if let Some(attributes) = attributes {
@@ -64,13 +64,13 @@ impl Caches {
         }
     }
 
-    /// DRAM that they take, in whole pages, so that it is not divided anew with each pair.
+    /// DRAM that they take, rounded up to whole pages, so that not every pair makes the drive share it anew.
     pub(crate) fn dram_bytes(&self) -> u64 {
         let held = self.all.values().filter_map(|cache| cache.held.as_ref());
         held.map(KeyedCache::kept_bytes).sum::<u64>().next_multiple_of(DRAM_PAGE_BYTES)
     }
 
-    /// What a cache is and holds; none of a namespace that is none.
+    /// What a cache is and holds; `None` if the namespace is no cache.
     pub(crate) fn info(&self, id: NamespaceId) -> Option<CacheInfo> {
         let OneCache { attributes, held, hits, misses, .. } = self.all.get(&id)?;
         Some(CacheInfo {
@@ -84,7 +84,7 @@ impl Caches {
         })
     }
 
-    /// What a host is told of namespaces: stamps are not the pairs'.
+    /// Namespaces as hosts are told of them: without stamps, which are no part of the pairs.
     pub(crate) fn without_stamps(&self, mut infos: Vec<NamespaceInfo>) -> Vec<NamespaceInfo> {
         for info in infos.iter_mut().filter(|info| self.all.contains_key(&info.id)) {
             let stamps = info.utilization.pairs * u64::from(STAMP_BYTES);
@@ -93,7 +93,7 @@ impl Caches {
         infos
     }
 
-    /// Looks the pairs of a cache up, if that was not done since the mount. They come in as they were stored; those that are too many leave.
+    /// Looks up the pairs of a cache, if that was not done since the mount. They are admitted in the order of their stores; surplus pairs leave.
     pub(super) fn know(&mut self, records: &mut dyn Records, namespace: NamespaceId) -> Result<(), KvError> {
         let cache = self.all.get(&namespace).expect("it is a cache");
         if cache.held.is_some() {
@@ -122,7 +122,7 @@ impl Caches {
     }
 }
 
-/// When a pair was stored, and its bytes. One that cannot be read is taken for the oldest.
+/// When a pair was stored, and its bytes. A pair that cannot be read counts as the oldest.
 pub(super) fn look_at(records: &mut dyn Records, namespace: NamespaceId, key: Key<'_>) -> Result<Found, KvError> {
     let part = |records: &mut dyn Records, offset_bytes, length_bytes| match records
         .execute(namespace, Command::Retrieve { key, offset_bytes, length_bytes })

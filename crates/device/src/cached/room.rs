@@ -1,4 +1,4 @@
-//! Who leaves: for what comes, for a drive that is full all the same, and for the memory.
+//! Which pairs leave: for a new pair, for a drive that is full anyway, and for the memory.
 //!
 //! ```text
 //!   refused for want of room -> what would have to go, at the least?     a quota, a place in an index: of that namespace
@@ -16,16 +16,16 @@ use std::collections::BTreeMap;
 /// What is about to be changed.
 pub(super) struct PendingChange<'k> {
     pub(super) keys: &'k [(NamespaceId, Key<'k>)],
-    /// Those that the policies have let go for it, and that are there until there is need.
+    /// Pairs that the policies have evicted for it, but that stay until there is need.
     pub(super) leaving: BTreeMap<NamespaceId, Vec<LeavingPair>>,
-    /// Those of its own that had to leave before they were there.
+    /// Its own pairs that were evicted before they were there.
     left_early: Vec<(NamespaceId, LeavingPair)>,
-    /// Bytes of pairs that are there of its keys.
+    /// Bytes of the present pairs of its keys.
     own_bytes: u64,
 }
 
 impl<'k> PendingChange<'k> {
-    /// Before a policy learns of it.
+    /// To be made before a policy learns of the change.
     pub(super) fn new(caches: &Caches, keys: &'k [(NamespaceId, Key<'k>)]) -> Self {
         let own = |(of, key): &(NamespaceId, Key<'_>)| {
             caches.all.get(of).and_then(|cache| cache.held.as_ref()).map_or(0, |held| held.pair_bytes(key.bytes()))
@@ -41,7 +41,7 @@ impl<'k> PendingChange<'k> {
 }
 
 impl Caches {
-    /// Deletes pairs that the policy has let go. What cannot be deleted now keeps none of the others.
+    /// Deletes pairs that the policy has evicted. If one cannot be deleted now, the others are deleted all the same.
     pub(super) fn leave(
         &mut self,
         records: &mut dyn Records,
@@ -55,7 +55,7 @@ impl Caches {
         Ok(())
     }
 
-    /// Those leave that could not with the last command: a batch over several partitions had yet to be decided.
+    /// Deletes the pairs that the last command could not, because a batch over several partitions was not decided yet.
     pub(crate) fn leave_overdue(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
         for (namespace, pair) in std::mem::take(&mut self.overdue) {
             if self.held(namespace).remove(&pair.key) {
@@ -66,7 +66,7 @@ impl Caches {
         Ok(())
     }
 
-    /// Deletes pairs that the policy has let go. Gives those that are there all the same.
+    /// Deletes pairs that the policy has evicted. Returns those that are still there.
     fn delete_each(
         &mut self,
         records: &mut dyn Records,
@@ -84,7 +84,7 @@ impl Caches {
         Ok(stay)
     }
 
-    /// Does something that may find the drive full: then pairs leave, and it is tried again.
+    /// Does something that may find the drive full: then pairs are evicted, and it is tried again.
     pub(super) fn with_room(
         &mut self,
         records: &mut dyn Records,
@@ -99,14 +99,14 @@ impl Caches {
         }
     }
 
-    /// There was no room. Gives whether somebody left who had some.
+    /// Makes room after a refusal. Returns whether a pair that took some was evicted.
     fn make_room(&mut self, records: &mut dyn Records, pending: &mut PendingChange<'_>) -> Result<bool, KvError> {
         let lacks = records.lacks();
         if lacks.iter().any(|lack| matches!(lack, Lack::OnDrive { .. })) {
             let ids: Vec<NamespaceId> = self.all.keys().copied().collect();
             ids.into_iter().try_for_each(|id| self.know(records, id))?;
         }
-        // For what is refused all the same nobody leaves.
+        // Nothing is evicted for a change that is refused anyway.
         let [lack, ..] = lacks[..] else { return Ok(false) };
         if lacks.iter().any(|lack| self.who_gives(records, pending, *lack).is_none()) {
             return Ok(false);
@@ -114,12 +114,12 @@ impl Caches {
         let mut stuck: Vec<(NamespaceId, Vec<LeavingPair>)> = Vec::new();
         let mut has_left = false;
         while !has_left && let Some(id) = self.who_gives(records, pending, lack) {
-            // First those that leave anyway.
+            // First the pairs that leave anyway.
             let leaving = match pending.leaving.remove(&id) {
                 Some(leaving) => leaving,
                 None => {
                     let leaving = self.held(id).shrink().into_iter();
-                    // Its own are not there yet.
+                    // The change's own pairs are not there yet.
                     let (own, leaving) = leaving.partition::<Vec<_>, _>(|pair| pending.is_own(id, pair));
                     pending.left_early.extend(own.into_iter().map(|pair| (id, pair)));
                     leaving
@@ -136,8 +136,8 @@ impl Caches {
         Ok(has_left)
     }
 
-    /// The cache that pairs are to leave, where that helps. It holds other pairs than those of the change, or has let some go already. Of several it
-    /// is the one that uses the largest part of its budget: so budgets that exceed the drive together are served in proportion.
+    /// The cache from which pairs are evicted, if that helps. It holds pairs other than those of the change, or has evicted some already. Of
+    /// several, it is the one that uses the largest part of its budget: so budgets that together exceed the drive are served in proportion.
     fn who_gives(&self, records: &dyn Records, pending: &PendingChange<'_>, lack: Lack) -> Option<NamespaceId> {
         let comes = |id: NamespaceId| pending.keys.iter().filter(move |(of, _)| *of == id);
         let part = |(id, cache): (&NamespaceId, &OneCache)| {
@@ -156,12 +156,12 @@ impl Caches {
         }
     }
 
-    /// Bytes of flash that all caches take, at the most, beside what comes in its place.
+    /// The most bytes of flash that all caches take beside the pairs that the change replaces.
     fn others_bytes(&self, records: &dyn Records, pending: &PendingChange<'_>) -> u64 {
         self.all.keys().map(|id| records.record_bytes(*id)).sum::<u64>().saturating_sub(pending.own_bytes)
     }
 
-    /// Whether a pair that others would leave for has room when all have left, with what its record takes beside it.
+    /// Checks that a pair, with what its record takes, would have room once all other pairs of caches were evicted.
     pub(super) fn check_drive(
         &mut self,
         records: &dyn Records,
@@ -175,7 +175,7 @@ impl Caches {
         if with_record(bytes) <= records.free_bytes() + all { Ok(()) } else { Err(KvError::CapacityExceeded) }
     }
 
-    /// Some pairs leave a cache. Gives whether there were any.
+    /// Evicts some pairs of a cache. Returns whether there were any.
     pub(crate) fn let_go(&mut self, records: &mut dyn Records, id: NamespaceId) -> Result<bool, KvError> {
         if self.is_read_only || !self.all.contains_key(&id) {
             return Ok(false);
@@ -197,7 +197,7 @@ impl Caches {
         Ok(has_left)
     }
 
-    /// What came is there: those leave that have yet to leave for it, and of it those that had to leave before they were there.
+    /// After a change was made: deletes the pairs that still have to leave for it, and those of its own that were evicted before they were there.
     pub(super) fn came(&mut self, records: &mut dyn Records, pending: PendingChange<'_>) -> Result<(), KvError> {
         for (namespace, leaving) in pending.leaving {
             self.leave(records, namespace, leaving)?;
@@ -208,7 +208,7 @@ impl Caches {
         Ok(())
     }
 
-    /// Each cache has its part of the memory from here on: what is too much leaves.
+    /// Gives each cache its part of the memory; surplus pairs leave.
     pub(crate) fn share_dram(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
         let share = self.dram_share();
         let known: Vec<NamespaceId> = self.all.keys().copied().filter(|id| self.all[id].held.is_some()).collect();

@@ -1,4 +1,4 @@
-//! Values and the stamps behind them: put on, and taken off.
+//! Puts stamps behind values, and takes them off.
 
 use super::Caches;
 use kvssd_types::{Command, KvError, Pattern, Reply, Value};
@@ -26,7 +26,7 @@ impl Caches {
     }
 }
 
-/// What is asked of values, where an answer brings some.
+/// Which part of a value a command asks for, if its answer brings values.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
     offset_bytes: u32,
@@ -40,7 +40,7 @@ impl Asked {
         }
     }
 
-    /// An answer as it was before the stamps.
+    /// An answer without stamps.
     pub(super) fn without_stamp(self, reply: Reply) -> Result<Reply, KvError> {
         let short = || KvError::Unrecovered("a pair of a cache has no stamp behind its value".to_owned());
         match reply {

@@ -27,7 +27,7 @@ impl Records for Whole<'_> {
         }
     }
 
-    /// With its segments.
+    /// Includes its segments.
     fn record_bytes(&self, namespace: NamespaceId) -> u64 {
         let shadow = self.large.as_ref().and_then(|large| large.shadow_of(namespace));
         self.records.record_bytes(namespace) + shadow.map_or(0, |shadow| self.records.record_bytes(shadow))

@@ -1,4 +1,4 @@
-//! The namespaces of a drive in a file that are caches: made, changed, looked at, and told the time.
+//! The namespaces of a drive in a file that are caches: they are made, changed, looked at, and told the time.
 
 use super::Drive;
 use crate::cached::{CacheInfo, Caches};
@@ -25,21 +25,21 @@ impl Drive {
         shared
     }
 
-    /// Makes a namespace another cache, with the pairs that it has; or an empty one a cache, or none any more. A cache never refuses a store that
-    /// fits its budget: others leave for it.
+    /// Sets which cache a namespace is. A cache keeps its pairs; a namespace must be empty to become a cache or to stop being one. A cache never
+    /// refuses a store that fits its budget: other pairs are evicted for it.
     ///
     /// # Errors
-    /// As [`Engine::set_cache`].
+    /// As [`Engine::set_cache`](kvssd_ftl::Engine::set_cache).
     pub fn set_cache(&mut self, id: NamespaceId, cache: Option<CacheAttributes>) -> Result<(), KvError> {
         let of_engine = |drive: &Drive| drive.engine().namespaces().into_iter().find(|info| info.id == id);
         let before = of_engine(self).ok_or(KvError::NoSuchNamespace(id))?;
         let known = |drive: &Drive| drive.cache(id).map(|info| info.attributes);
-        // What comes again, since its answer was lost, takes nothing from the policy.
+        // A repeated call, whose first answer was lost, takes nothing from the policy.
         if before.attributes.cache == cache && known(self) == cache {
             return Ok(());
         }
         let made = self.clocked.set_cache(id, cache);
-        // Where it ended half-way, the firmware says what the namespace is.
+        // If it failed half-way, the firmware says what the namespace is now.
         let is_now = of_engine(self).and_then(|info| info.attributes.cache);
         if known(self) != is_now || made.is_ok() {
             self.set_held(id, is_now)?;
@@ -47,13 +47,13 @@ impl Drive {
         made
     }
 
-    /// What a namespace holds that is a cache, and what happened; none of another one.
+    /// What a namespace that is a cache holds, and what happened; `None` for any other.
     #[must_use]
     pub fn cache(&self, id: NamespaceId) -> Option<CacheInfo> {
         self.caches.info(id)
     }
 
-    /// Has some pairs leave a cache, of which more is wanted than somebody may have. Gives whether there were any.
+    /// Evicts some pairs of a cache, whose owner exceeds a quota. Returns whether there were any.
     ///
     /// # Errors
     /// What the firmware answers to deletes.
@@ -62,7 +62,8 @@ impl Drive {
         caches.let_go(&mut whole, id)
     }
 
-    /// Whether a pair would come in: true but for one that its cache refuses or keeps out, for which nobody is to leave.
+    /// Whether a store of a pair would be admitted: true unless its namespace is a cache that refuses it or keeps it out. For such a pair
+    /// nothing needs to be evicted.
     ///
     /// # Errors
     /// What the firmware answers.
@@ -71,7 +72,7 @@ impl Drive {
         caches.would_take(&mut whole, (namespace, key), value_bytes)
     }
 
-    /// Bytes of the value of a key; none where it has none. Nobody asked for it: no cache counts that.
+    /// Bytes of a key's value; `None` if it has none. No cache counts this as a hit.
     ///
     /// # Errors
     /// What the firmware answers.
@@ -81,8 +82,8 @@ impl Drive {
         caches.value_bytes_of(&mut whole, (namespace, key), at)
     }
 
-    /// The time since 1970, by which caches let go what is too old, from here on; a drive that is told none takes its own, virtual one. Who keeps a
-    /// drive with caches tells it before each command ([`Drive::wants_time`]).
+    /// Sets the time since 1970, by which caches evict pairs that are too old. A drive that is told no time uses its own, virtual one. The owner of a
+    /// drive with caches calls this before each command ([`Drive::wants_time`]).
     pub fn tell_time(&mut self, now: Nanos) {
         self.caches.tell_time(now);
     }

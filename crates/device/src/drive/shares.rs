@@ -11,19 +11,19 @@ use kvssd_types::{
 use std::sync::atomic::Ordering;
 
 impl Drive {
-    /// Whether the drive takes a batch of that size, and each key is there once.
+    /// Checks that the drive takes a batch of that size, and that each key occurs once.
     pub(crate) fn check_batch(&mut self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
         let (caches, whole) = self.parts();
         caches.check_size(&whole, changes)
     }
 
-    /// The number of the next batch over several partitions, of the first of them.
+    /// In the first partition: the number of the next batch over several partitions.
     pub(crate) fn next_batch(&self) -> BatchSequence {
         self.engine().decided().next()
     }
 
-    /// Makes as much of a share as can be taken back. When it is refused nothing is changed. Nothing else may be done until it is abandoned, or
-    /// finished or decided, and ended.
+    /// Makes as much of a share as can be undone. If it is refused, nothing is changed. If not, no other command may come until the share is
+    /// abandoned, or finished or decided, and ended.
     pub(crate) fn prepare_batch(&mut self, share: &[BatchChange<'_>]) -> Result<(), KvError> {
         let Drive { clocked, large, caches, .. } = self;
         let at = clocked.clock();
@@ -35,7 +35,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Takes a share back that was prepared, since another was refused with that error.
+    /// Undoes a prepared share, since another one was refused with the error `why`.
     pub(crate) fn abandon_batch(&mut self, share: &[BatchChange<'_>], why: &KvError) -> Result<(), KvError> {
         self.on_share(|engine, changes, at| engine.abandon_batch(changes, at))?;
         if let Some(large) = &mut self.large {
@@ -45,29 +45,29 @@ impl Drive {
         caches.taken_back(&mut whole, share, why)
     }
 
-    /// Makes the rest of a share that was prepared. It is committed, and counts when the first partition has decided.
+    /// Makes the rest of a prepared share and commits it. It counts once the first partition has decided.
     pub(crate) fn finish_batch(&mut self, sequence: BatchSequence) -> Result<(), KvError> {
         self.on_share(|engine, changes, at| engine.finish_batch(changes, sequence, at))
     }
 
-    /// Decides a batch, of which a share may have been prepared here, and commits that.
+    /// Decides a batch, together with the share prepared here, if there is one, and commits that.
     pub(crate) fn decide_batch(&mut self, sequence: BatchSequence) -> Result<(), KvError> {
         self.on_share(|engine, changes, at| engine.decide_batch(changes, sequence, at))
     }
 
-    /// A batch was decided whose share was finished here.
+    /// Ends a share that was finished here, after its batch was decided.
     pub(crate) fn end_batch(&mut self) -> Result<(), KvError> {
         self.clocked.in_prepared(|engine, at| (at, engine.end_batch(at)))
     }
 
-    /// The batch counts, and each partition is done with its share: those leave caches for it that could not before.
+    /// After a batch counts and all shares are ended: deletes the pairs that could not leave caches before.
     pub(crate) fn leave_behind_batch(&mut self) -> Result<(), KvError> {
         let (caches, mut whole) = self.parts();
         caches.leave_overdue(&mut whole)
     }
 
-    /// Does something with the share that was prepared, that must not wait for other commits: who waits for those of one partition knows nothing
-    /// of another.
+    /// Does something with the prepared share that must not wait for other commits: a thread that waits for the commits of one partition knows
+    /// nothing of another.
     fn on_share(
         &mut self,
         act: impl FnOnce(&mut Engine, &[BatchChange<'_>], Nanos) -> (Nanos, Result<(), KvError>),
@@ -80,7 +80,7 @@ impl Drive {
         done
     }
 
-    /// Adds to `report` what is wrong with large values, of a drive that was opened to be read.
+    /// Adds to `report` what is wrong with the large values of a drive that was opened read-only.
     pub(crate) fn check_large(mut self, report: &mut CheckReport) {
         if let Some(large) = &self.large {
             large.check(&mut self.clocked, report);
@@ -93,7 +93,7 @@ impl Drive {
     }
 }
 
-/// A change of the share that is prepared, as the firmware has it: with stamps and tags.
+/// A change of the prepared share as the firmware has it: with stamps and tags.
 #[derive(Debug)]
 pub(super) struct PreparedChange {
     namespace: NamespaceId,
@@ -111,10 +111,10 @@ impl PreparedChange {
     }
 }
 
-/// Tells the share from batches that make room for it, as large values are deleted. No host has it, and no drive notes it.
+/// Tells the share from batches that make room for it, as when large values are deleted. No host uses this request, and no drive notes it.
 const SHARE: RequestId = RequestId { client: ClientId([0; 32]), serial: 0 };
 
-/// Records in which a batch is prepared. What would follow it waits: who leaves a cache for it leaves behind it, and the rest is done with a later
+/// Records in which a batch is prepared. What would follow the batch waits: pairs are evicted after it, and the rest is done with a later
 /// change.
 struct Preparing<'a> {
     clocked: &'a mut Clocked,

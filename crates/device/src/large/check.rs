@@ -1,11 +1,11 @@
-//! The check of large values: manifests, segments and ledgers, and what they say of each other.
+//! The check of large values: whether manifests, segments and ledgers agree.
 //!
 //! ```text
 //!   every pair of a namespace  ->  manifests           each has its segments, of the right length, under an id of its own
 //!   every key of its shadow    ->  segments, ledger    each is a manifest's, or the ledger says that it goes next
 //! ```
 //!
-//! What the bytes of segments are, the walk over the pages has looked at.
+//! The walk over the pages has already checked the bytes of segments.
 
 use super::ledger::{Ledger, MANIFEST_BYTES, Manifest, Tagged, segment_key};
 use super::shadows::Shadow;
@@ -21,7 +21,7 @@ const KEYS_AT_ONCE: usize = 1000;
 type Found = BTreeMap<u64, (OwnedKey, Manifest)>;
 
 impl LargeValues {
-    /// Adds to `report` what is wrong with the large values of a drive that has just been opened to be read.
+    /// Adds to `report` what is wrong with the large values of a drive that was just opened read-only.
     pub(crate) fn check(&self, records: &mut dyn Records, report: &mut CheckReport) {
         for shadow in &self.shadows {
             let place = format!("large values of namespace {}", shadow.owner);
@@ -59,7 +59,7 @@ impl LargeValues {
             check_segments(records, shadow.id, (key, manifest), place, report)?;
         }
         each_key(records, shadow.id, |_, key| {
-            // The walk has counted it, and it is no host's.
+            // The walk has counted it, and it is not a pair of a host.
             report.pairs = report.pairs.saturating_sub(1);
             if key != Ledger::key() {
                 check_owned(&shadow.ledger, &found, key.bytes(), place, report);
@@ -68,7 +68,7 @@ impl LargeValues {
         })
     }
 
-    /// A key has a large value.
+    /// Notes that a key has a large value, after checks of its manifest.
     fn take(&self, found: &mut Found, key: Key<'_>, manifest: Manifest, place: &str, report: &mut CheckReport) {
         let at = || name(place, key.bytes());
         if manifest.value_bytes > self.value_bytes_max || manifest.segment_bytes != self.segment_bytes {
@@ -97,7 +97,7 @@ pub(crate) fn each_key(
             Reply::Listed(keys) => keys,
             other => return Err(unexpected(&other)),
         };
-        // The key that was asked for comes again.
+        // The last key of the previous list comes again.
         let fresh = &keys[usize::from(last.is_some() && keys.first() == last.as_ref())..];
         for key in fresh {
             visit(records, Key::new(key)?)?;
@@ -120,7 +120,7 @@ fn manifest_of(records: &mut dyn Records, namespace: NamespaceId, key: Key<'_>) 
     }
 }
 
-/// Whether the ledger's ids and counts are those of what is there.
+/// Checks that the ledger's ids and counts are those that were found.
 fn check_ledger(ledger: &Ledger, found: &Found, place: &str, report: &mut CheckReport) {
     let place = format!("{place}, ledger");
     let mut unowned: Vec<u64> = ledger.unowned.iter().map(|&(id, _)| id).collect();
@@ -143,7 +143,7 @@ fn check_ledger(ledger: &Ledger, found: &Found, place: &str, report: &mut CheckR
     }
 }
 
-/// Whether a manifest's segments are there, of their lengths.
+/// Checks that a manifest's segments exist and have the right lengths.
 fn check_segments(
     records: &mut dyn Records,
     shadow: NamespaceId,
@@ -168,7 +168,7 @@ fn check_segments(
     Ok(())
 }
 
-/// Whether a record of a shadow is somebody's, or goes next.
+/// Checks that a record of a shadow belongs to a manifest, or that the ledger has it deleted next.
 fn check_owned(ledger: &Ledger, found: &Found, key: &[u8], place: &str, report: &mut CheckReport) {
     let Some((id, number)) = key.split_first_chunk::<8>() else {
         return report.find(Harm::SpaceLeaked, name(place, key), "it is the key of no segment");

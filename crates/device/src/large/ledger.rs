@@ -1,4 +1,4 @@
-//! What is written down of large values: a manifest under the key, and a ledger beside the segments.
+//! What is stored about large values: a manifest under the key, and a ledger beside the segments.
 //!
 //! ```text
 //!   value of a pair   [0] value                                        it is in the record
@@ -10,9 +10,9 @@
 use kvssd_types::{Key, KvError, Value};
 use serde::{Deserialize, Serialize};
 
-/// Before a value that is in the record.
+/// The tag of a value that is in the record.
 const INLINE: u8 = 0;
-/// Before a manifest.
+/// The tag of a manifest.
 const LARGE: u8 = 1;
 /// Bytes of the tag before a value.
 pub(super) const TAG_BYTES: u32 = 1;
@@ -93,11 +93,11 @@ pub(super) fn segment_key(id: u64, number: u32) -> [u8; 12] {
 /// The large values of a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ledger {
-    /// Above all that were given.
+    /// Greater than all ids that were used.
     pub(super) next_id: u64,
     /// Keys that have a large value.
     pub(super) values: u64,
-    /// Ids that no key has, with the number of their segments: being written, or to be deleted.
+    /// Ids that no key has, with their numbers of segments: they are being written, or to be deleted.
     pub(super) unowned: Vec<(u64, u32)>,
 }
 
@@ -116,7 +116,7 @@ impl Ledger {
         postcard::from_bytes(&value.to_vec()).map_err(damaged)
     }
 
-    /// A key that had the value `old` gets `new`.
+    /// Notes that a key with the value `old` gets `new`.
     pub(super) fn replace(&mut self, old: Option<&Manifest>, new: Option<&Manifest>) {
         if let Some(new) = new {
             self.unowned.retain(|(id, _)| *id != new.id);

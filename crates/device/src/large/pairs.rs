@@ -1,4 +1,4 @@
-//! Batches and iterators on a drive of large values: tags are put on and taken off, and what is large is fetched.
+//! Batches and iterators on a drive of large values: they add and remove tags, and fetch large values.
 
 use super::ledger::{Ledger, TAG_BYTES, Tagged};
 use super::{LargeValues, Records, unexpected};
@@ -9,17 +9,17 @@ use kvssd_types::{
 use std::collections::{BTreeMap, VecDeque};
 
 impl LargeValues {
-    /// Whether the drive takes a batch of that size, with its tags, and each key is there once.
+    /// Checks that the drive takes a batch of that size with its tags, and that each key occurs once.
     pub(crate) fn check_batch(&self, records: &dyn Records, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
         self.check_inline(changes)?;
-        // Their lengths matter, and not what they are.
+        // Only their lengths matter.
         let tagged = |value: &Value| Pattern { seed: 0, offset: 0, length: value.len() as u32 + TAG_BYTES };
         let tagged = |change: &BatchChange<'_>| change.value.as_ref().map(|value| Value::Pattern(tagged(value)));
         let tagged = changes.iter().map(|change| BatchChange { value: tagged(change), ..*change });
         records.check_batch(&tagged.collect::<Vec<_>>())
     }
 
-    /// Whether all values of a batch stay in their records.
+    /// Checks that all values of a batch stay in their records.
     fn check_inline(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
         let largest = changes.iter().filter_map(|change| change.value.as_ref()).map(Value::len).max().unwrap_or(0);
         let (value_bytes, value_bytes_max) = (largest as u64, self.inline_bytes_max().into());
@@ -29,7 +29,7 @@ impl LargeValues {
         }
     }
 
-    /// Makes all changes or none. Keys may have had large values; they get none.
+    /// Makes all changes or none. Keys may have had large values; their new values are not large.
     pub(super) fn batch(
         &mut self,
         records: &mut dyn Records,
@@ -54,7 +54,7 @@ impl LargeValues {
             }
             tagged.push(BatchChange { value: change.value.as_ref().map(Tagged::inline), ..*change });
         }
-        // All that is lacking is told together.
+        // A refused batch reports everything that it lacks together.
         let fits = |(namespace, growth)| self.check_quota(records, namespace, growth).is_ok();
         if growths.into_iter().map(fits).filter(|fits| !fits).count() > 0 {
             return Err(KvError::CapacityExceeded);
@@ -72,7 +72,7 @@ impl LargeValues {
         Ok(reply)
     }
 
-    /// The pairs that follow: first those that there was no room for.
+    /// The next pairs: first those that the last answer had no room for.
     pub(super) fn next(
         &mut self,
         records: &mut dyn Records,
@@ -97,8 +97,8 @@ impl LargeValues {
         }
     }
 
-    /// What a host is shown of pairs that an iterator gave: as many whole values as an answer holds, and one at least. The others are
-    /// for the next answer.
+    /// The answer to a host with pairs that an iterator returned: as many whole values as an answer holds, and at least one. The
+    /// others are kept for the next answer.
     pub(super) fn show(
         &mut self,
         records: &mut dyn Records,
@@ -131,14 +131,14 @@ impl LargeValues {
         let before = self.left.remove(&(namespace, iterator)).unwrap_or_default();
         self.leave((namespace, iterator), pairs);
         self.leave((namespace, iterator), before);
-        // What is wrong with a pair is told when it is the first.
+        // A fault of a pair is reported when that pair is the first.
         match failed {
             Some(error) if shown.is_empty() => Err(error),
             _ => Ok(Reply::Pairs(shown)),
         }
     }
 
-    /// The whole value of a pair that an iterator gave; none of a large one that has more than `room_bytes`.
+    /// The whole value of a pair that an iterator returned; `None` for a large one of more than `room_bytes`.
     fn whole(
         &self,
         records: &mut dyn Records,
@@ -153,7 +153,7 @@ impl LargeValues {
         if room_bytes.is_some_and(|room_bytes| manifest.value_bytes as usize > room_bytes) {
             return Ok(None);
         }
-        // What an iterator of the drive has shown is kept while it lives.
+        // A value that an iterator of the drive has shown is kept while the iterator lives.
         let has_ended = records.oldest_iterator().is_none_or(|oldest| oldest > iterator);
         let whole = self.read_segments(records, namespace, &manifest, (0, manifest.value_bytes));
         whole.map(Some).map_err(|error| match error {

@@ -1,4 +1,4 @@
-//! Shadows: the namespaces of segments, one beside each of a host's, and what is deleted in them.
+//! Shadows: hidden namespaces for segments, one beside each of a host's, and the deletes in them.
 
 use super::ledger::{Ledger, segment_key};
 use super::{LargeValues, Records, UNOWNED_MAX};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// What the names of shadows begin with; the number of their owner follows.
 const NAME_PREFIX: &str = "segments of ";
-/// Of a record, beside its key and value, with the tag.
+/// Bytes of a record beside its key and value, including the tag.
 const RECORD_HEAD_BYTES: u64 = 6;
 
 /// The segments and the ledger of a namespace.
@@ -17,23 +17,23 @@ const RECORD_HEAD_BYTES: u64 = 6;
 pub(super) struct Shadow {
     pub(super) owner: NamespaceId,
     pub(super) id: NamespaceId,
-    /// The most that its owner and it may take together.
+    /// The most that it and its owner may take together.
     quota_bytes: Option<u64>,
-    /// As it is written down.
+    /// The ledger as it is stored.
     pub(super) ledger: Ledger,
-    /// Why it cannot be read, on a drive that is only read: that needs none.
+    /// Why the ledger cannot be read, on a read-only drive, which needs none.
     pub(super) fault: Option<KvError>,
-    /// Ids that iterators may still show: each with the youngest iterator that there was when no key had it any more.
+    /// Ids that iterators may still show, each with the youngest iterator at the time when its key gave it up.
     pub(super) shown: BTreeMap<u64, IteratorId>,
 }
 
 impl Shadow {
-    /// One in which nothing is kept.
+    /// An empty shadow.
     fn new(owner: NamespaceId, id: NamespaceId, quota_bytes: Option<u64>) -> Self {
         Shadow { owner, id, quota_bytes, ledger: Ledger::default(), fault: None, shown: BTreeMap::new() }
     }
 
-    /// Writes a ledger down.
+    /// Stores a ledger.
     pub(super) fn save(&mut self, records: &mut dyn Records, ledger: Ledger) -> Result<(), KvError> {
         let command = Command::Store { key: Ledger::key(), value: ledger.encode(), condition: StoreCondition::Always };
         records.execute(self.id, command)?;
@@ -41,7 +41,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// A change has written that ledger: iterators up to the youngest may show what no key has any more.
+    /// Notes that a change has stored `ledger`: iterators up to the youngest may still show values that no key has any more.
     pub(super) fn changed(&mut self, ledger: Ledger, youngest: IteratorId) {
         let known = |id: &u64| self.ledger.unowned.iter().any(|(known, _)| known == id);
         let new: Vec<u64> = ledger.unowned.iter().map(|&(id, _)| id).filter(|id| !known(id)).collect();
@@ -61,8 +61,8 @@ impl Shadow {
         Ok(())
     }
 
-    /// Deletes the segments of ids that no key has and no iterator shows. What cannot be deleted now stays in the ledger, and nothing
-    /// waits for it.
+    /// Deletes the segments of ids that no key has and no iterator shows. Segments that cannot be deleted now stay in the ledger, and nothing
+    /// waits for them.
     fn sweep(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
         if self.ledger.unowned.is_empty() {
             return Ok(());
@@ -99,15 +99,15 @@ impl Shadow {
     }
 }
 
-/// Whose shadow a namespace is.
+/// The owner of a namespace, if it is a shadow.
 fn owner_of(info: &NamespaceInfo) -> Option<NamespaceId> {
     let number = info.attributes.name.as_deref()?.strip_prefix(NAME_PREFIX)?;
     number.parse().ok().map(NamespaceId)
 }
 
 impl LargeValues {
-    /// The large values of a drive: what it has of them, and what it lacks. What a process left that ended in the middle is deleted,
-    /// unless the drive is only read.
+    /// Opens the large values of a drive, and creates shadows that are missing. Unless the drive is read-only, it deletes what an
+    /// interrupted process left behind.
     pub(crate) fn open(value_bytes_max: u32, drive: &mut Clocked, is_read_only: bool) -> Result<LargeValues, KvError> {
         let record_bytes_max = drive.device.engine().value_bytes_max();
         let segment_bytes = u32::try_from(record_bytes_max).unwrap_or(u32::MAX);
@@ -133,7 +133,7 @@ impl LargeValues {
                     }
                     large.shadows.push(shadow);
                 }
-                // Its owner was deleted, and the process ended then.
+                // A process deleted its owner, and ended then.
                 Some(_) if !is_read_only => drive.delete_namespace(info.id)?,
                 Some(owner) => large.shadows.push(Shadow::new(owner, info.id, None)),
                 None => {}
@@ -176,7 +176,7 @@ impl LargeValues {
             return Err(KvError::NoSuchNamespace(owner));
         }
         drive.delete_namespace(owner)?;
-        // Another one may get its number.
+        // Another namespace may get its number.
         self.left.retain(|(namespace, _), _| *namespace != owner);
         match self.shadows.iter().position(|shadow| shadow.owner == owner) {
             Some(position) => drive.delete_namespace(self.shadows.remove(position).id),
@@ -191,7 +191,7 @@ impl LargeValues {
         attributes: &NamespaceAttributes,
     ) -> Result<(), KvError> {
         let NamespaceAttributes { quota_bytes, logs, .. } = *attributes;
-        // The quota is that of both together, which the engine does not know.
+        // The quota is for both together, which the engine does not know.
         let name = Some(format!("{NAME_PREFIX}{owner}"));
         let id = drive.create_namespace(number, NamespaceAttributes { name, logs, ..NamespaceAttributes::PLAIN })?;
         self.shadows.push(Shadow::new(owner, id, quota_bytes));
@@ -224,7 +224,7 @@ impl LargeValues {
         self.shadow(owner).map(|shadow| shadow.id)
     }
 
-    /// What the last change lacked that was refused for want of room.
+    /// What the last change lacked that was refused for lack of room.
     pub(crate) fn lacks(&self, records: &dyn Records) -> Vec<Lack> {
         let of_owner = |lack| match lack {
             Lack::InNamespace(id) => {
@@ -241,12 +241,12 @@ impl LargeValues {
         self.shadows.iter().any(|shadow| shadow.id == id)
     }
 
-    /// Deletes what no key of a namespace has, if nobody may be shown it.
+    /// Deletes the values that no key of a namespace has and no iterator may show.
     pub(super) fn sweep(&mut self, records: &mut dyn Records, owner: NamespaceId) -> Result<(), KvError> {
         self.shadow_mut(owner)?.sweep(records)
     }
 
-    /// Whether one more id can be written down that no key has.
+    /// Checks that the ledger has room for one more id that no key has.
     pub(super) fn check_ledger(&mut self, records: &mut dyn Records, owner: NamespaceId) -> Result<(), KvError> {
         if self.shadow_mut(owner)?.ledger.unowned.len() >= UNOWNED_MAX {
             self.sweep(records, owner)?;
@@ -258,7 +258,7 @@ impl LargeValues {
         Err(KvError::CapacityExceeded)
     }
 
-    /// Whether a namespace may take so many bytes more, with its segments.
+    /// Checks that a namespace, with its segments, may take `bytes` more.
     pub(super) fn check_quota(&mut self, records: &dyn Records, owner: NamespaceId, bytes: u64) -> Result<(), KvError> {
         let Some(&Shadow { id, quota_bytes: Some(quota_bytes), .. }) = self.shadow(owner) else { return Ok(()) };
         let taken_bytes = records.record_bytes(owner) + records.record_bytes(id);
@@ -289,7 +289,7 @@ impl LargeValues {
         }
     }
 
-    /// Learns again what is written down: a change that had been made was taken back.
+    /// Reads the ledgers again, after a change was undone.
     pub(crate) fn reload(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
         for shadow in &mut self.shadows {
             shadow.load(records)?;

@@ -7,8 +7,8 @@
 //!   others  end        they may do other things again
 //! ```
 //!
-//! Whoever does this holds all partitions, so that nobody sees a part of it, and one number is enough: a later batch has a higher one, and
-//! what a mount finds of a batch with a higher one than the first partition has decided never was.
+//! The caller has exclusive access to all partitions, so that nobody sees a part of the batch, and one number is enough: a later batch has a
+//! higher number, and a mount ignores what it finds of a batch higher than the last one that the first partition has decided.
 
 use super::{Partitions, partition_of};
 use kvssd_types::{BatchChange, KvError, Reply};
@@ -26,7 +26,7 @@ impl Partitions<'_> {
         for (position, &number) in taking.iter().enumerate() {
             if let Err(error) = self.all[number].prepare_batch(&shares[number]) {
                 let abandon = |&before: &usize| self.all[before].abandon_batch(&shares[before], &error);
-                // Each, whether or not one before it could.
+                // Abandon each, whether or not one before it could be.
                 let abandoned: Vec<Result<(), KvError>> = taking[..position].iter().map(abandon).collect();
                 abandoned.into_iter().collect::<Result<(), _>>().map_err(half_made)?;
                 return Err(error);
@@ -45,7 +45,7 @@ impl Partitions<'_> {
     }
 }
 
-/// An error behind which nobody knows what there is of a batch: the next mount does, and until then the drive takes nothing.
+/// An error after which the outcome of a batch is unknown until the next mount. Until then the drive takes no commands.
 fn half_made(error: KvError) -> KvError {
     if error.is_fatal() {
         error

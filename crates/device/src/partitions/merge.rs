@@ -1,4 +1,4 @@
-//! Lists in order, and iterators, over all partitions: one in each, which gives its pairs in order, and the first of all is the next.
+//! Ordered lists and iterators over all partitions: each partition returns its pairs in order, and the first of all is the next.
 //!
 //! ```text
 //!   partition 0   b e k ...   coming: b e
@@ -6,7 +6,7 @@
 //!   partition 2   g h i ...   coming: g
 //! ```
 //!
-//! They are made while one holds all partitions, and so see the drive as it was at one moment.
+//! They are made under exclusive access to all partitions, and so see the drive at one moment.
 
 use super::{Partitions, unexpected};
 use crate::drive::Drive;
@@ -17,7 +17,7 @@ use kvssd_types::{
 use std::collections::VecDeque;
 
 impl Run {
-    /// Takes in the pairs that come next.
+    /// Fetches the next pairs of this partition.
     fn ask_next(&mut self, part: &mut Drive, namespace: NamespaceId, pairs_max: u32) -> Result<(), KvError> {
         let iterator = self.iterator;
         let Some(next) = self.next.take() else {
@@ -31,7 +31,7 @@ impl Run {
         sought
     }
 
-    /// Takes in what the partition gives to that command.
+    /// Fetches the pairs that the partition returns for `command`.
     fn ask(&mut self, part: &mut Drive, namespace: NamespaceId, command: Command<'_>) -> Result<(), KvError> {
         let is_asked = !matches!(command, Command::Seek { pairs_max: 0, .. } | Command::Next { pairs_max: 0, .. });
         match part.execute_in(namespace, command)? {
@@ -46,7 +46,7 @@ impl Run {
 }
 
 impl Partitions<'_> {
-    /// The keys of a list, each partition asked for all of them: they may all be in one.
+    /// The keys of an ordered list. Each partition is asked for all of them, since they may all be in one.
     pub(super) fn list_in_order(
         &mut self,
         namespace: NamespaceId,
@@ -88,7 +88,7 @@ impl Partitions<'_> {
         Ok(Reply::IteratorCreated(iterator))
     }
 
-    /// What is not there any more keeps nothing.
+    /// Ends the iterators of all partitions. One that does not exist any more keeps nothing.
     fn end_runs(&mut self, namespace: NamespaceId, runs: &[Run]) {
         for (part, run) in self.all.iter_mut().zip(runs) {
             let _ = part.execute_in(namespace, Command::DestroyIterator { iterator: run.iterator });
@@ -141,7 +141,7 @@ impl Partitions<'_> {
         act: impl FnOnce(&mut [&mut Drive], &mut Merge) -> Result<Vec<IteratedPair>, KvError>,
     ) -> Result<Reply, KvError> {
         let Some(mut merge) = self.all[0].merges.all.remove(&(namespace, iterator)) else {
-            // The first one knows what is wrong with it.
+            // The first partition knows why there is no such iterator.
             return self.all[0].execute_in(namespace, Command::Next { iterator, pairs_max: 1 });
         };
         let pairs = act(&mut self.all, &mut merge);
@@ -154,12 +154,12 @@ impl Partitions<'_> {
     }
 }
 
-/// What each partition is asked for when so many are wanted: their share, and one, since no two have the same.
+/// How many pairs each partition is asked for when `pairs_max` are wanted: its share and one more.
 fn pairs_each(partitions: usize, pairs_max: u32) -> u32 {
     (pairs_max / partitions as u32).saturating_add(1).min(pairs_max)
 }
 
-/// The next pairs of all, as many as one partition would give.
+/// The next pairs of all partitions, as many as a single partition would return.
 fn take(
     parts: &mut [&mut Drive],
     merge: &mut Merge,
@@ -173,7 +173,7 @@ fn take(
         for (part, run) in parts.iter_mut().zip(&mut merge.runs) {
             if run.coming.is_empty() && !run.has_ended {
                 match run.ask_next(part, namespace, pairs_each) {
-                    // Told when it is its turn.
+                    // Reported when it is its turn.
                     Err(KvError::Unrecovered(_)) if !pairs.is_empty() => return Ok(pairs),
                     asked => asked?,
                 }

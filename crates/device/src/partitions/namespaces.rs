@@ -1,7 +1,7 @@
 //! Namespaces of a drive in partitions: one of the same number in each.
 //!
-//! A process may end while one is made or deleted: one that is not in all partitions is in none from the next open on. Quotas and budgets of
-//! caches are divided evenly and rounded up, so that a namespace may be full when its share of one partition is.
+//! A process may end while it makes or deletes a namespace: after the next open, one that is not in all partitions is in none. Quotas and budgets
+//! of caches are divided evenly and rounded up, so a namespace may be full when its share in one partition is.
 
 use super::{Partitions, partition_of};
 use crate::cached::CacheInfo;
@@ -32,8 +32,8 @@ impl Partitions<'_> {
         Ok(id)
     }
 
-    /// Two numbers that are free in all partitions, for a namespace and, on a drive of large values, for what it has beside; none for what the only
-    /// partition finds.
+    /// Two numbers that are free in all partitions, for a namespace and, on a drive of large values, for its shadow. `None` on a drive of one
+    /// partition, which finds its own.
     fn free_numbers(&mut self) -> Result<Option<[NamespaceId; 2]>, KvError> {
         if self.all.len() == 1 {
             return Ok(None);
@@ -41,7 +41,7 @@ impl Partitions<'_> {
         if let Some(free) = self.common_numbers() {
             return Ok(Some(free));
         }
-        // Where one deletes and another makes a namespace, that it was deleted is as safe in all partitions before its number is given again.
+        // Commit between: the deletes must be safe in all partitions before a number is given again.
         self.commit()?;
         self.all.iter_mut().try_for_each(|part| part.free_all_numbers())?;
         self.commit()?;
@@ -69,7 +69,7 @@ impl Partitions<'_> {
     /// # Errors
     /// As [`Drive::delete_namespace`].
     pub fn delete_namespace(&mut self, id: NamespaceId) -> Result<(), KvError> {
-        // It may be gone from some: a call before this one may have failed in the middle.
+        // It may be missing in some partitions, if an earlier call failed in the middle.
         let deleted: Vec<Result<(), KvError>> = self.all.iter_mut().map(|part| part.delete_namespace(id)).collect();
         self.all[0].merges.forget_namespace(id);
         let is_new = deleted.iter().any(Result::is_ok);
@@ -85,7 +85,7 @@ impl Partitions<'_> {
         let share = cache.map(|cache| cache.sized(|bytes| self.share_bytes(bytes)));
         let before = self.all[0].namespaces().into_iter().find(|info| info.id == id);
         let before = before.ok_or(KvError::NoSuchNamespace(id))?.attributes.cache;
-        // The first is the last: what it says, the others are told when the drive is opened.
+        // The first partition is the last to change: an open makes the others follow it.
         for number in (0..self.all.len()).rev() {
             if let Err(error) = self.all[number].set_cache(id, share.clone()) {
                 let mut changed = self.all[number + 1..].iter_mut();
@@ -163,7 +163,7 @@ impl Partitions<'_> {
         self.all.iter_mut().for_each(|part| part.tell_time(now));
     }
 
-    /// What a process left half-made that ended in the middle: a namespace is in all partitions or in none, and the same cache.
+    /// Repairs what a process that ended in the middle left: a namespace is in all partitions or in none, and the same cache in all.
     pub(super) fn settle_namespaces(&mut self) -> Result<(), KvError> {
         let whole: Vec<NamespaceId> = self.namespaces().into_iter().map(|info| info.id).collect();
         let of_first = self.all[0].namespaces();

@@ -20,7 +20,7 @@ use kvssd_types::VALUE_BYTES_MAX;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Room for what is staged beside records: changes, and heads.
+/// Room for staged data beside records: changes, and heads of items.
 const STAGING_SLACK_BYTES: u64 = 8 << 20;
 
 /// A partition before its mount.
@@ -31,7 +31,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts it. Those of one drive may be mounted side by side.
+    /// Mounts the partition. The partitions of one drive may be mounted side by side.
     ///
     /// # Errors
     /// As [`Drive::open`].
@@ -69,7 +69,7 @@ impl Mounts {
         Ok(Mounts { first, others, path: path.to_owned(), is_read_only })
     }
 
-    /// The drive, with the others mounted in their order.
+    /// Completes the drive with the other partitions, mounted, in their order.
     ///
     /// # Errors
     /// As [`Drive::open`].
@@ -89,7 +89,7 @@ impl Drive {
     /// A new drive in partitions, in a new file, as [`Drive::create`]. `profile` is the hardware of each partition.
     ///
     /// # Errors
-    /// As [`Drive::create`]; [`DriveError::Partitions`] of too many.
+    /// As [`Drive::create`]; [`DriveError::Partitions`] if there are too many.
     pub fn create_all_in(
         files: &Arc<dyn Files>,
         path: &Path,
@@ -108,7 +108,7 @@ impl Drive {
         if partitions > PARTITIONS_MAX {
             return Err(DriveError::Partitions { partitions });
         }
-        // That it fits is found out before there is a file.
+        // Make sure that it fits before there is a file.
         let built = design.build(&with(profile, PowerLoss::Ignored), Box::new(Nowhere));
         let engine = built.map_err(|error| match error {
             DesignError::DoesNotFit { design, why, .. } => {
@@ -127,7 +127,7 @@ impl Drive {
         let images = ImageBacking::create_parts_in(files, path, geometry, &text, partitions.max(1), options)?;
         let begun = images.into_iter().map(|image| Drive::begin(image, description.clone()));
         begun.collect::<Result<_, _>>().map_err(|error| {
-            // It was made just now; what is wrong is said here.
+            // The file was made just now, and the error says what is wrong.
             let _ = files.remove(path);
             mount_error(path, error)
         })
@@ -143,7 +143,7 @@ impl Drive {
         mounts.end(others)
     }
 
-    /// Looks at everything in the image at `path` and says what is wrong with it. Changes nothing.
+    /// Checks everything in the image at `path`, and reports what is wrong. Changes nothing.
     ///
     /// # Errors
     /// When the file is not there, is no image of a drive, is damaged where every drive begins, or in use.
@@ -163,7 +163,7 @@ impl Drive {
         for (number, image) in images.into_iter().enumerate() {
             let report = design.check_part(&profile, Box::new(image), decided);
             if number == 0 {
-                // Where the first cannot say, nothing is wrong with what others have gone on behind.
+                // If the first partition cannot say what it decided, shares in the others count as decided.
                 decided = report.mount.map_or(BatchSequence(u64::MAX), |mount| mount.decided);
             }
             reports.push(report);
@@ -187,14 +187,14 @@ fn with(profile: &Profile, power_loss: PowerLoss) -> Profile {
     profile
 }
 
-/// Bytes that may be staged. The firmware flushes when more than two write buffers are, at the end of a command or of a step of
-/// garbage collection, which moves and evicts three superblocks of pages at the most.
+/// The most bytes that may be staged. The firmware flushes when more than two write buffers are, at the end of a command or of a step of
+/// garbage collection. Such a step moves and evicts three superblocks of pages at the most.
 fn staging_bytes(profile: &Profile) -> u64 {
     let step_bytes = 3 * profile.geometry.superblock_bytes();
     2 * profile.memory.write_buffer_bytes + step_bytes.max(2 * VALUE_BYTES_MAX as u64) + STAGING_SLACK_BYTES
 }
 
-/// Where a drive is built that is never used.
+/// A backing for a trial build: the drive is never used.
 struct Nowhere;
 
 impl Backing for Nowhere {

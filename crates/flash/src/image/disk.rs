@@ -1,7 +1,7 @@
 //! The file under an image: bytes at places, the lock, and errors that name the file.
 //!
-//! After a write or a sync that failed nobody knows what the file holds, so that nothing is written any more: what
-//! lies there is what a mount after a crash at that moment would find. That goes for all parts of an image: they are one file.
+//! After a write or a sync has failed, nobody knows what the file holds. So nothing is written any more: the file is then what
+//! a mount after a crash would find. This holds for all parts of an image, since they are one file.
 
 use super::error::{ImageError, ImageFault};
 use super::files::{Files, RawFile, in_parts};
@@ -30,11 +30,11 @@ pub(super) struct Disk {
     whole: Option<Arc<Whole>>,
 }
 
-/// A file whose parts are worked on each by itself. It has the lock, until the last of them is gone.
+/// A file whose parts are worked on separately. It holds the lock until the last part is dropped.
 #[derive(Debug)]
 struct Whole {
     disk: Disk,
-    /// It says who has the lock.
+    /// Whether the file says who has the lock.
     is_noted: AtomicBool,
 }
 
@@ -50,7 +50,7 @@ impl Disk {
         })?;
         let mut disk = Disk::new(files, file, path, false);
         disk.begin().inspect_err(|_| {
-            // It was made just now, and holds nothing. What is wrong with the disk was said already.
+            // The file was made just now and holds nothing. The disk's error was reported already.
             let _ = files.remove(path);
         })?;
         Ok(disk)
@@ -58,14 +58,14 @@ impl Disk {
 
     /// Locks a new file and says that it is not finished.
     fn begin(&mut self) -> Result<(), ImageError> {
-        // Somebody may have opened it to see that it is no image: this waits until that is seen.
+        // Another process may have opened the file to see whether it is an image: wait until it has.
         self.file.lock().map_err(|error| self.error(failed("lock it", &error)))?;
         self.write(0, &MAGIC_UNFINISHED, "the header")?;
         self.note_holder();
         Ok(())
     }
 
-    /// The file at `path`, locked; whoever reads only shares it with others who do.
+    /// The locked file at `path`; readers share the lock.
     pub(super) fn open(files: &Arc<dyn Files>, path: &Path, is_read_only: bool) -> Result<Disk, ImageError> {
         let fail = |fault| ImageError { path: path.to_owned(), fault };
         let cannot_open = |error: io::Error| match error.kind() {
@@ -97,8 +97,8 @@ impl Disk {
         }
     }
 
-    /// The parts of the file, of so many bytes each. Each opens it once more: a sync that failed is told once to each who has opened the file,
-    /// and each must hear of it.
+    /// The parts of the file, of `part_bytes` each. Each part opens the file again, because the system reports a failed sync once to each open
+    /// file, and every part must see it.
     pub(super) fn split(self, parts: u32, part_bytes: u64) -> Result<Vec<Disk>, ImageError> {
         let whole = Arc::new(Whole { disk: self, is_noted: AtomicBool::new(false) });
         (0..parts).map(|number| Whole::part(&whole, u64::from(number) * part_bytes, part_bytes)).collect()
@@ -158,7 +158,7 @@ impl Disk {
         self.write_all(at, bytes).map_err(|error| self.fail(failed(&format!("write {what}"), &error)))
     }
 
-    /// As [`Disk::write`], of bytes that come often and few at a time.
+    /// Like [`Disk::write`], for small and frequent writes.
     pub(super) fn stage(&mut self, at: u64, bytes: &[u8], what: &str) -> Result<(), ImageError> {
         self.check()?;
         in_parts(at, bytes, |at, part| self.file.stage_at(at, part))
@@ -175,8 +175,8 @@ impl Disk {
         self.file.sync().map_err(|error| self.fail(failed("make what was written durable", &error)))
     }
 
-    /// Makes durable what was found in the file, also where that is only read; and its name, since who made it may have been killed before
-    /// that was durable.
+    /// Makes durable what was found in the file, even if the file is only read, and also the file's name: the process that made it may have been
+    /// killed before that was durable.
     pub(super) fn sync_found(&mut self) -> Result<(), ImageError> {
         self.file.sync().map_err(|error| self.fail(failed("make what was found durable", &error)))?;
         self.sync_name()
@@ -187,14 +187,14 @@ impl Disk {
         self.files.sync_name(&self.path).map_err(|error| self.error(failed("make its name durable", &error)))
     }
 
-    /// From now on nothing is written any more, for this reason.
+    /// Stops all writes from now on, for this reason.
     pub(super) fn fail(&mut self, fault: ImageFault) -> ImageError {
         let error = self.error(fault);
         let _ = self.failure.set(error.clone());
         error
     }
 
-    /// Writes who has the lock, for those who do not get it. That this fails harms nobody.
+    /// Notes who has the lock, for processes that do not get it. A failure does no harm.
     pub(super) fn note_holder(&mut self) {
         let mut note = [0; HOLDER_BYTES];
         note[..PID_BYTES].copy_from_slice(&std::process::id().to_le_bytes());
@@ -210,7 +210,7 @@ impl Disk {
         }
     }
 
-    /// Takes the note away, so that nobody is blamed who has gone. Of parts the last one does it.
+    /// Removes the note, so that it does not name a process that has ended. With several parts, the last one does this.
     pub(super) fn clear_holder(&mut self) {
         if self.whole.is_some() || !self.owner.is_surely_here() {
             return;
@@ -218,7 +218,7 @@ impl Disk {
         let _ = self.write_all(HOLDER_AT, &[0; HOLDER_BYTES]);
     }
 
-    /// Who has the lock, if the note speaks of a process that is alive.
+    /// Who has the lock, if the note names a process that is alive.
     fn holder(&self) -> String {
         let unknown = "another process".to_owned();
         let (mut magic, mut note) = ([0; MAGIC.len()], [0; HOLDER_BYTES]);
@@ -266,8 +266,8 @@ impl Drop for Whole {
     }
 }
 
-/// Gives the lock back at once: a child that is being started may have the file open for a moment longer. A child that was forked shares the
-/// lock with its parent, and leaves it.
+/// Releases the lock at once, since a child that is being started may have the file open for a moment longer. A forked child shares the lock
+/// with its parent, and leaves it alone.
 impl Drop for Disk {
     fn drop(&mut self) {
         if !self.owner.is_surely_here() {
@@ -277,7 +277,7 @@ impl Drop for Disk {
     }
 }
 
-/// That the system could not do `what`.
+/// The fault that the system could not do `what`.
 pub(super) fn failed(what: &str, error: &io::Error) -> ImageFault {
     let advice = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room on its file system, then start again",

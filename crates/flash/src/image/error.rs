@@ -42,7 +42,7 @@ pub enum ImageFault {
         /// The version that it has.
         found: u32,
     },
-    /// An image of several parts is to be opened as if it were one of one.
+    /// An image of several parts was opened as an image of one.
     #[error("it has {parts} parts, and this program works on images of one")]
     Parts {
         /// The parts that it has.
@@ -68,16 +68,16 @@ pub enum ImageFault {
         /// The process, as far as it can be told.
         holder: String,
     },
-    /// No image can be as it was asked for.
+    /// An image cannot be created with these numbers.
     #[error("it cannot be made like that: {why}")]
     Impossible {
         /// The number that is wrong.
         why: String,
     },
-    /// Bytes are to be written through an image that was opened to be read.
+    /// A write to an image that was opened read-only.
     #[error("it was opened to be read only; open it to be written")]
     ReadOnly,
-    /// Bytes are to be written by a child that was forked from the process that opened it.
+    /// A write by a child that was forked from the process that opened the image.
     #[error("it was opened by process {process}, from which this one was forked; open it again in this process")]
     Forked {
         /// The one that opened it.

@@ -22,7 +22,7 @@ use std::path::Path;
 /// Zeros are written in pieces of this many bytes.
 const ZEROS_BYTES: u64 = 1 << 20;
 
-/// A place for files: what it does not say otherwise is as in the system's.
+/// A place for files. By default, its calls go to the system's file system.
 pub trait Files: Debug + Send + Sync {
     /// A new file, open to be read and written.
     ///
@@ -52,7 +52,7 @@ pub trait Files: Debug + Send + Sync {
         fs::remove_file(path)
     }
 
-    /// Makes the name of the file at `path` outlive the machine, which is its directory's business.
+    /// Makes the name of the file at `path` outlive the machine, by a sync of its directory.
     ///
     /// # Errors
     /// What the system says.
@@ -76,7 +76,7 @@ pub trait RawFile: Debug + Send + Sync {
     /// What the system says, as with all that follow.
     fn length_bytes(&self) -> io::Result<u64>;
 
-    /// Which file it is, whatever its name. Where no name can come to mean another file it is enough that this is always the same.
+    /// Identifies the file, whatever its name. If no name can come to mean another file, a constant is enough.
     ///
     /// # Errors
     /// What the system says.
@@ -93,7 +93,7 @@ pub trait RawFile: Debug + Send + Sync {
     /// Takes room on the disk for the bytes from `from` to `to`, which are there as zeros.
     ///
     /// # Errors
-    /// What the system says: that there is not so much, for one.
+    /// What the system says, for example that the disk has not so much room.
     fn take_room(&mut self, from: u64, to: u64) -> io::Result<()> {
         write_zeros(from, to, |at, zeros| self.write_at(at, zeros))
     }
@@ -110,17 +110,17 @@ pub trait RawFile: Debug + Send + Sync {
     /// As [`RawFile::read_at`].
     fn read_each(&self, at: u64, places: &mut [IoSliceMut<'_>]) -> io::Result<()>;
 
-    /// Writes `bytes` from `at` on, or the first of them; gives how many.
+    /// Writes `bytes` from `at` on, or the first of them; returns how many.
     ///
     /// # Errors
     /// What the system says.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Prepares for [`RawFile::stage_at`] to that part of the file. Where nothing is to be prepared it does nothing.
+    /// Prepares for [`RawFile::stage_at`] in that region of the file. By default, it does nothing.
     fn prepare_staging(&mut self, _at: u64, _bytes: u64) {}
 
-    /// As [`RawFile::write_at`], of bytes that come often and few at a time, and need only outlive the process. They may be there in any part
-    /// when it is killed meanwhile, down to single bytes.
+    /// Like [`RawFile::write_at`], for small and frequent writes that need only outlive the process. If the process is killed meanwhile, any part of
+    /// the bytes may be there, down to single bytes.
     ///
     /// # Errors
     /// As [`RawFile::write_at`].
@@ -128,7 +128,7 @@ pub trait RawFile: Debug + Send + Sync {
         self.write_at(at, bytes)
     }
 
-    /// Why staging is prepared for no better than with calls of the system, if so.
+    /// Why staging takes system calls and not mapped memory, if so.
     fn staging_note(&self) -> Option<&str> {
         None
     }
@@ -139,19 +139,19 @@ pub trait RawFile: Debug + Send + Sync {
     /// What the system says. What was written before is in doubt from then on.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Takes the lock: whoever only reads shares it. Gives whether it was free.
+    /// Takes the lock; readers share it. Returns whether it was free.
     ///
     /// # Errors
     /// What the system says.
     fn try_lock(&self, is_shared: bool) -> io::Result<bool>;
 
-    /// Takes the lock for this one alone, when it is free.
+    /// Waits until the lock is free, and takes it exclusively.
     ///
     /// # Errors
     /// What the system says.
     fn lock(&self) -> io::Result<()>;
 
-    /// Gives the lock back.
+    /// Releases the lock.
     fn unlock(&self);
 }
 
@@ -169,7 +169,7 @@ impl Files for SystemFiles {
     }
 }
 
-/// Writes the rest again and again until all is written.
+/// Repeats partial writes until all bytes are written.
 pub(super) fn in_parts(
     at: u64,
     bytes: &[u8],

@@ -8,7 +8,7 @@ use crate::{Geometry, PageAddress, codec};
 pub(super) const FORMAT_VERSION: u32 = 3;
 /// The version of the format of an image of several parts.
 pub(super) const PARTS_VERSION: u32 = 4;
-/// Every version that there was, and who reads it. One is added here when bytes change their meaning; none is ever changed.
+/// Every version that there was, and who reads it. When bytes change their meaning, a version is added here; none is ever changed.
 const VERSIONS: [(u32, &str); 4] = [
     (1, "a kvssd from before drives had several logs"),
     (2, "a kvssd from before the checksums of pages had their address and generation in them"),
@@ -20,7 +20,7 @@ pub(super) const MAGIC: [u8; 8] = *b"KVSSDimg";
 /// What an image begins with while it is created.
 pub(super) const MAGIC_UNFINISHED: [u8; 8] = *b"KVSSDnew";
 
-/// Whether a file that begins with these bytes is an image, finished or not, which nobody wants to be written over.
+/// Whether a file that begins with these bytes is an image, finished or not, which must not be overwritten.
 #[must_use]
 pub fn is_image(begin: &[u8]) -> bool {
     begin.starts_with(&MAGIC) || begin.starts_with(&MAGIC_UNFINISHED)
@@ -43,7 +43,7 @@ const CRC_AT: usize = 16;
 const CRC_GOES_ON_AT: usize = HOLDER_AT as usize + HOLDER_BYTES;
 /// Regions begin at multiples of this.
 const ALIGNMENT_BYTES: u64 = 4096;
-/// Parts begin at multiples of this: what memory and file systems give in large pieces is of one part then.
+/// Parts begin at multiples of this, so that large pages of memory and large extents of a file system belong to one part.
 const PART_ALIGNMENT_BYTES: u64 = 2 << 20;
 const DESCRIPTION_BYTES_MAX: usize = 1 << 20;
 const STAGING_BYTES_MAX: u64 = 1 << 30;
@@ -56,7 +56,7 @@ pub(super) struct Part {
     pub(super) number: u32,
     /// Parts of the image.
     pub(super) parts: u32,
-    /// What tells the image from others, where it has several parts.
+    /// The number that tells the image from others, if it has several parts.
     pub(super) image: u64,
 }
 
@@ -282,7 +282,7 @@ pub(super) fn reader_of(version: u32) -> &'static str {
     known.unwrap_or(if version > PARTS_VERSION { "a newer kvssd" } else { "no kvssd" })
 }
 
-/// That a file has not the bytes that it needs.
+/// The fault that a file is shorter than it must be.
 pub(super) fn truncated(file_bytes: u64, bytes_needed: u64) -> ImageFault {
     ImageFault::Truncated { bytes_missing: bytes_needed.saturating_sub(file_bytes), bytes_needed }
 }

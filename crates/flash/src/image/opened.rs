@@ -6,10 +6,10 @@
 //!   slot      [head of a literal] [data area] [out-of-band area]         a page is read to here, its checksum looked at, nothing copied
 //! ```
 //!
-//! What a scan reads once makes room for what the scan reads next (SIEVE, NSDI 2024, within a set). The memory of up to half of the slots the
-//! firmware may have instead.
+//! Pages that a scan reads once are evicted by the next pages of the scan (SIEVE, NSDI 2024, within a set). The firmware may use the memory of
+//! up to half of the slots instead.
 //!
-//! Those who only look take the lock of one set. Whoever has the cache alone needs none.
+//! Callers with shared access lock one set. A caller with exclusive access needs no lock.
 
 use crate::codec::PageIdentity;
 use crate::rope::{LiteralHead, RopeRef};
@@ -21,23 +21,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Slots of a set.
 const WAYS: usize = 8;
-/// Those of a set that may be given up, and how many of all sets are at a time.
+/// Slots of a set that may be given up, and slots that all sets together give up at a time.
 const GIVEN_UP_MAX: usize = WAYS / 2;
 const GIVEN_UP_STEP: usize = 64;
 /// The fewest sets: what a command reads side by side must not be in its own way.
 const SETS_MIN: usize = 8;
 
-/// Of a record so much is brought closer: most are smaller, and what follows of larger ones the processor brings by itself.
+/// Bytes of a record that are prefetched: most records are smaller, and for larger ones the processor fetches the rest itself.
 const WARM_BYTES: usize = 192;
 const CACHE_LINE_BYTES: usize = 64;
-/// How often somebody who looks tries to lock a set: about as long as a page that is here is looked at.
+/// How often a caller tries to lock a set: about as long as another one looks at a cached page.
 const TRIES: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct OpenedPages {
     sets: Vec<Mutex<Set>>,
     form: PageForm,
-    /// Slots that were asked for, one of each set after the other.
+    /// The next slot to give up, counted over all sets in turn.
     given_up: AtomicUsize,
 }
 
@@ -48,7 +48,7 @@ struct PageForm {
     geometry: Geometry,
 }
 
-/// Slots for the pages with one remainder. Whether a page is among them is seen in one cache line.
+/// Slots for the pages with one remainder. One cache line tells whether a page is among them.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 struct Set {
@@ -56,7 +56,7 @@ struct Set {
     slots: [Slot; WAYS],
     /// The slot that the hand points to.
     hand: u8,
-    /// So many slots, the last ones, were given up.
+    /// How many slots were given up: the last ones.
     given_up: u8,
     /// The page that somebody looked at last.
     looked_at: Option<PageAddress>,
@@ -65,7 +65,7 @@ struct Set {
 /// What is known of a page.
 #[derive(Debug, Default)]
 struct Slot {
-    /// Its checksum was right.
+    /// Whether its checksum was verified.
     is_whole: bool,
     was_asked_again: bool,
     /// Empty before its first page.
@@ -89,7 +89,7 @@ impl OpenedPages {
         while self.given_up.load(Ordering::Relaxed) < most {
             let begin = self.given_up.fetch_add(GIVEN_UP_STEP, Ordering::Relaxed);
             let sets = (begin..most.min(begin + GIVEN_UP_STEP)).map(|slot| &self.sets[slot % self.sets.len()]);
-            // A set that somebody looks at keeps its slot.
+            // A set in use keeps its slot.
             let given = sets.filter_map(|set| soon(set).map(|mut set| set.give_up())).count();
             if given > 0 {
                 return given as u64 * self.form.slot_bytes();
@@ -112,7 +112,7 @@ impl OpenedPages {
         self.set_of(page).whole(page).is_some()
     }
 
-    /// A page that is here was asked for again, after others.
+    /// Notes that a cached page was asked for again, after others.
     pub(super) fn ask_again(&mut self, page: PageAddress) {
         self.set_of(page).ask_again(page);
     }
@@ -124,7 +124,7 @@ impl OpenedPages {
         set.whole(page).map(|slot| self.form.view(slot))
     }
 
-    /// Shows a page to `see`. One that is not here is `read` before. Gives whether there is such a page.
+    /// Shows a page to `see`. `read` fetches it if it is not cached. Returns whether it could be shown.
     pub(super) fn look(
         &self,
         identity: PageIdentity,
@@ -153,8 +153,8 @@ impl OpenedPages {
         true
     }
 
-    /// Pages from the first on will be looked at now: if it is not here, so many are `read` together. What is wrong with one is found when it is
-    /// looked at.
+    /// Pages from `first` on will be looked at now: if the first is not cached, `read` fetches `pages` of them together. Damage is found when a page
+    /// is looked at.
     pub(super) fn bring(&self, first: PageIdentity, pages: u32, read: impl FnOnce(&mut [IoSliceMut<'_>]) -> bool) {
         let set = |page: PageAddress| soon(&self.sets[self.number_of(page)]);
         if set(first.page).is_none_or(|set| set.whole(first.page).is_some()) {
@@ -176,8 +176,8 @@ impl OpenedPages {
         }
     }
 
-    /// See [`Backing::warm`](crate::Backing::warm). The reads of each pass wait for none of each other, and to lock a set waits for all before
-    /// it: so all are locked first. What somebody looks at is warm.
+    /// See [`Backing::warm`](crate::Backing::warm). The reads of one pass do not wait for each other, but a lock of a set waits for all reads before
+    /// it: so all sets are locked first. A set that another caller uses is warm already.
     pub(super) fn warm(&self, places: &[(PageAddress, usize)]) {
         let lock = |&(page, start): &(PageAddress, usize)| {
             Some((self.sets[self.number_of(page)].try_lock().ok()?, page, start))
@@ -195,8 +195,8 @@ impl OpenedPages {
         std::hint::black_box(touched);
     }
 
-    /// Where pages are to be read to, from `first` on: so many, or as many as there are sets behind that of the first. What was there is
-    /// gone.
+    /// Where `pages` pages from `first` on are to be read to, or fewer if there are not so many sets behind that of the first. The old content is
+    /// dropped.
     pub(super) fn places(&mut self, first: PageAddress, pages: u32) -> impl Iterator<Item = &mut [u8]> {
         let begin = self.number_of(first);
         let form = &self.form;
@@ -206,7 +206,7 @@ impl OpenedPages {
         })
     }
 
-    /// A page has been read to its place: takes it in, or says why it is none.
+    /// Admits a page that was read to its place. The error says why it is none.
     pub(super) fn open(&mut self, identity: PageIdentity) -> Result<(), &'static str> {
         let number = self.number_of(identity.page);
         let set = self.sets[number].get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -230,7 +230,7 @@ impl OpenedPages {
     }
 }
 
-/// What is locked, if it is free before long. Nobody sleeps here: only what is above the drive knows how threads wait.
+/// The lock, if it is free before long. Nothing sleeps here: only the code above the drive knows how threads wait.
 fn soon<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     (0..TRIES).find_map(|_| match mutex.try_lock() {
         Ok(guard) => Some(guard),
@@ -301,21 +301,21 @@ impl Set {
         }
     }
 
-    /// The slot that is a page's from now on: its own, or that of the page that leaves.
+    /// The slot for a page: its own, or that of the page that it evicts.
     fn place_for(&mut self, page: PageAddress) -> &mut Slot {
         let way = self.way_of(page).unwrap_or_else(|| self.choose());
         self.pages[way] = Some(page);
         &mut self.slots[way]
     }
 
-    /// Takes that slot out, while a page is read to it: its memory is used again, and nobody waits for the read.
+    /// Takes that slot out while a page is read into it, so that its memory is reused and nobody waits for the read.
     fn take_for(&mut self, page: PageAddress) -> Slot {
         let way = self.way_of(page).unwrap_or_else(|| self.choose());
         self.pages[way] = None;
         std::mem::take(&mut self.slots[way])
     }
 
-    /// Gives up the slot that would be the next to be used again.
+    /// Gives up the slot that would be evicted next.
     fn give_up(&mut self) {
         let (way, last) = (self.choose(), self.ways() - 1);
         self.pages.swap(way, last);

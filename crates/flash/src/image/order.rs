@@ -10,9 +10,9 @@
 //! | erased | as an entry | durable before anything later is written |
 //! | restaged | written, then the old half is marked | programs and entries durable, then written, durable, marked |
 //!
-//! So what a crash leaves is what was there at some moment of the row of calls, plus pages that no entry speaks of. Of
-//! a drive that stages nothing it is a moment of virtual time: an operation that was issued when another had ended is
-//! not there without it. That sectors are written whole or not at all is taken from the system.
+//! So a crash leaves the state after some prefix of the calls, plus pages that no entry names. For a drive that stages nothing,
+//! it leaves the state at some virtual time: an operation that was issued after another had ended is not there without it. The
+//! design relies on the system to write a sector completely or not at all.
 
 use super::ImageBacking;
 use super::error::{ImageError, ImageFault};
@@ -22,7 +22,7 @@ use crate::rope::RopeRef;
 use crate::{BlockAddress, PageAddress, Span, UnitAddress, UnitImage};
 
 impl ImageBacking {
-    /// Writes what was gathered, behind erases that came before it.
+    /// Writes what was gathered, after the erases that came before it.
     pub(super) fn write_staged(&mut self) -> Result<(), ImageError> {
         if self.staging.is_gathered() {
             self.settle_erases()?;
@@ -61,7 +61,7 @@ impl ImageBacking {
         Ok(())
     }
 
-    /// Makes everything so far durable, in an order in which nothing speaks of what is not there.
+    /// Makes everything so far durable, in an order in which nothing names data that is not there.
     fn settle(&mut self) -> Result<(), ImageError> {
         self.write_staged()?;
         if self.has_loose_bytes {
@@ -88,7 +88,7 @@ impl ImageBacking {
         self.bytes.resize(content.pages() * page_bytes, 0);
         for (index, bytes) in self.bytes.chunks_exact_mut(page_bytes).enumerate() {
             let page = PageAddress(first.0 + index as u32);
-            // Whoever reads an erased page is told by the table, so that this is early enough.
+            // The table of blocks rejects a read of an erased page, so this is early enough.
             self.opened.forget(page);
             codec::encode_to(geometry, PageIdentity { page, erases }, content.page(index), bytes);
         }
@@ -144,7 +144,7 @@ impl ImageBacking {
         self.write_entries()
     }
 
-    /// Makes it an image that can be opened.
+    /// Makes the file an image that can be opened.
     fn finish(&mut self) -> Result<(), ImageError> {
         self.settle()?;
         self.disk.write(0, &MAGIC, "the header")?;
@@ -171,7 +171,7 @@ impl ImageBacking {
     }
 }
 
-/// That more is staged than there is room for.
+/// The fault that more is staged than there is room for.
 fn no_room(wanted_bytes: u64, staging_bytes: u64) -> ImageFault {
     let why = format!("{wanted_bytes} bytes would be staged, and it was created with room for {staging_bytes}");
     ImageFault::Failed { what: "keep the write buffer".to_owned(), why }

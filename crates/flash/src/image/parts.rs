@@ -18,8 +18,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl ImageBacking {
-    /// A new image of an erased drive. `description` is for the one who opens it. Until its first commit it is not finished, and
-    /// nobody can open it: who creates it may put something there first.
+    /// A new image of an erased drive. `description` is for the program that opens it. Until its first commit it is not finished, and
+    /// nobody can open it: its creator may write to it first.
     ///
     /// # Errors
     /// [`ImageError`] when there is such a file, the numbers are impossible, or there is no room. Nothing is left
@@ -48,8 +48,8 @@ impl ImageBacking {
         ImageBacking::create_parts_in(files, path, geometry, description, 1, options).and_then(only)
     }
 
-    /// As [`ImageBacking::create_in`], of so many parts, at most 256. Each has the geometry and the staging bytes; the cache is theirs in equal
-    /// shares. The image is finished when all of them have been committed.
+    /// Like [`ImageBacking::create_in`], with `parts` parts, at most 256. Each has the geometry and the staging bytes; they share the cache
+    /// equally. The image is finished when all of them have been committed.
     ///
     /// # Errors
     /// As [`ImageBacking::create`].
@@ -66,12 +66,12 @@ impl ImageBacking {
             .map_err(|why| ImageError { path: path.to_owned(), fault: ImageFault::Impossible { why } })?;
         let disk = Disk::create(files, path)?;
         fill_all(disk, &layout, description, options).inspect_err(|_| {
-            // It was made just now, and is good for nothing. What is wrong with the disk was said already.
+            // The file was made just now and is of no use. The disk's error was reported already.
             let _ = files.remove(path);
         })
     }
 
-    /// Writes everything behind the header, then the header, but not what makes it one at last.
+    /// Writes everything behind the header, and then the header, but not yet the mark of a finished image.
     fn fill(
         mut disk: Disk,
         layout: Layout,
@@ -94,8 +94,8 @@ impl ImageBacking {
     /// The image at `path`, and its description.
     ///
     /// # Errors
-    /// [`ImageError`] when it is not there, is no whole image of this format, has several parts, or is in use. Its bytes are as they were
-    /// then.
+    /// [`ImageError`] if it does not exist, is no whole image of this format, has several parts, or is in use. Its bytes are not
+    /// changed then.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<(ImageBacking, String), ImageError> {
         let files: Arc<dyn Files> = Arc::new(SystemFiles);
         ImageBacking::open_in(&files, path.as_ref(), options)
@@ -146,7 +146,7 @@ impl ImageBacking {
             disk.note_holder();
         }
         if options.sync {
-            // An earlier life may have written it without a sync, and was killed: what is shown now is not to be lost.
+            // An earlier process may have written this without a sync before it was killed: what is shown now must not be lost.
             disk.sync_found()?;
         }
         Ok(ImageBacking::found(disk, layout, description, found, options))
@@ -161,7 +161,7 @@ impl ImageBacking {
     ) -> ImageBacking {
         let (sync, cache_bytes) = (options.sync, share(options.cache_bytes, layout.part));
         let mut image = ImageBacking::new(disk, layout, description.to_owned(), found, sync, cache_bytes);
-        // What an earlier life wrote is in the file, and may not be durable.
+        // The file has what an earlier process wrote, but that may not be durable.
         (image.has_loose_bytes, image.has_loose_entries) = (!options.read_only, !options.read_only);
         image
     }
@@ -172,7 +172,7 @@ fn only(mut images: Vec<ImageBacking>) -> Result<ImageBacking, ImageError> {
     Ok(images.pop().expect("an image has a part"))
 }
 
-/// The bytes of the cache that are a part's. Who asked for some gets some.
+/// The part's share of the cache, in bytes: at least 1 if any cache was asked for.
 fn share(cache_bytes: u64, part: Part) -> u64 {
     (cache_bytes / u64::from(part.parts)).max(cache_bytes.min(1))
 }
@@ -245,7 +245,7 @@ fn open_each(
     Ok(parts.map(|(disk, (layout, found))| ImageBacking::found(disk, layout, description, found, options)).collect())
 }
 
-/// Whether the part is the one that should lie there.
+/// Checks that the right part lies there.
 fn check_header(disk: &Disk, layout: &Layout, description: &str) -> Result<(), ImageError> {
     let Part { number, parts, image } = layout.part;
     let header = read_header(disk, layout.file_bytes).map_err(|error| match error.fault {
@@ -262,7 +262,7 @@ fn check_header(disk: &Disk, layout: &Layout, description: &str) -> Result<(), I
     Err(disk.error(damaged(format!("where its part {number} should be is {whose} part {}", there.number))))
 }
 
-/// Says in which part the damage is.
+/// Adds to the error which part is damaged.
 fn name_part(error: ImageError, number: u32) -> ImageError {
     match error {
         ImageError { path, fault: ImageFault::Damaged { why } } => {

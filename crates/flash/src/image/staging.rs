@@ -5,13 +5,13 @@
 //!   half B   [superseded by epoch 7]  what is left of epoch 6 ...
 //! ```
 //!
-//! Bytes are staged behind those of the epoch; what shall stand in the stead of all is the first chunk of the next
-//! epoch, in the other half, and counts from the moment when it is whole. Its predecessor is marked then, so that
-//! damage to the newer half is not taken for a crash before it was there. The CRC covers the epoch: nothing older is
-//! ever read as newer.
+//! Bytes are staged behind those of the present epoch. What replaces all of them is the first chunk of the next epoch, in
+//! the other half; it counts once it is whole. The old half is marked then, so that damage to the newer half is not taken
+//! for a crash before it was written. The CRC covers the epoch, so old bytes are never read as newer
+//! ones.
 //!
-//! No two lives write to the same epoch. What a crash tore off could otherwise fit behind what the next life writes in
-//! its place.
+//! No two processes write to the same epoch. Otherwise bytes that a crash tore off could fit behind what the next process
+//! writes in their place.
 //!
 //! A process that is killed while it stages may leave any bytes of the chunk, since they may be copied to mapped memory (`system_file`). The
 //! CRC covers all of them but itself, and nothing behind the chunk is of its epoch: it reads as not there.
@@ -29,11 +29,11 @@ const HEAD_BYTES: usize = 24;
 const CHUNK_ALIGNMENT_BYTES: u64 = 8;
 /// The length in the head that marks a half as superseded by the epoch that it names.
 const SUPERSEDED: u32 = u32::MAX;
-/// Far more than a drive lives to see, and as far from the end of numbers.
+/// No drive lives to see so many epochs, and the number cannot overflow.
 const EPOCH_MAX: u64 = 1 << 62;
 /// Chunks are read in pieces of this many bytes, or one by one where they are longer.
 const WINDOW_BYTES: u64 = 64 << 10;
-/// So much behind the end is looked through for a chunk that needs one there: more than most chunks have, and a fraction of a millisecond.
+/// How far behind the end a chunk is looked for that needs one at the end: more than most chunks have, and a fraction of a millisecond.
 const LOOKED_THROUGH_BYTES: u64 = 1 << 20;
 const WHAT: &str = "what is staged";
 
@@ -49,11 +49,11 @@ pub(super) struct Staging {
     pub(super) end: u64,
     /// Staged bytes on file.
     bytes: u64,
-    /// The epoch was begun by an earlier life.
+    /// Whether an earlier process began the epoch.
     is_inherited: bool,
     /// The next chunk: room for its head, and bytes.
     gathered: Vec<u8>,
-    /// Bytes of the half that are there whenever the next chunk is.
+    /// Bytes of the half that are certainly there if the next chunk is.
     sure_bytes: u64,
 }
 
@@ -86,7 +86,7 @@ impl Staging {
         }
     }
 
-    /// Writes an area where nothing is staged. It has an empty chunk: that there is none at all is damage.
+    /// Writes an area where nothing is staged. It has an empty chunk, since an area without any chunk is damaged.
     pub(super) fn create(disk: &mut Disk, layout: &Layout) -> Result<Staging, ImageError> {
         let mut staging = Staging::new(layout);
         staging.write_chunk(disk, &mut [0; HEAD_BYTES])?;
@@ -115,8 +115,8 @@ impl Staging {
         Ok(staging)
     }
 
-    /// Passes over the chunks of the epoch. Behind one that is not whole there may be others after a crash, but none that
-    /// needs it to be there.
+    /// Skips the chunks of the epoch. After a crash there may be others behind one that is not whole, but none that needs it
+    /// to be there.
     fn find_end(&mut self, disk: &Disk) -> Result<(), ImageError> {
         let mut reader = self.reader(disk, self.half);
         while let Some((head, bytes)) = reader.chunk(self.end)? {
@@ -133,8 +133,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Whether a chunk behind the end was written when there was one at the end. How long that one was may be the damage itself, and what is
-    /// next to it may be lost with it, since a page of the disk has many chunks: so some of what follows is looked through.
+    /// Whether a chunk behind the end was written after one at the end. The damage may be in that chunk's length, and the chunks next to it may be
+    /// lost as well, since a page of the disk has many: so some of what follows is searched.
     fn is_end_needed(&self, reader: &mut Reader<'_>) -> Result<bool, ImageError> {
         let Some(head) = reader.bytes(self.end, HEAD_BYTES)? else { return Ok(false) };
         let behind = self.end + aligned(HEAD_BYTES + u32_at(head, 4) as usize);
@@ -149,7 +149,7 @@ impl Staging {
             let epochs: Vec<u64> = words.filter(|(word, _)| u64_at(word, 0) == self.epoch).map(|(_, at)| at).collect();
             for chunk_at in epochs.into_iter().filter_map(|at| at.checked_sub(8)).filter(|at| *at > self.end) {
                 let Some(head) = self.like_one_that_needs_end(reader, chunk_at)? else { continue };
-                // Values may have bytes that look like heads: they are not to take more time than others.
+                // Values may have bytes that look like heads. They must not make the search longer.
                 checked_bytes += u64::from(head.length);
                 if checked_bytes > self.half_bytes {
                     return Ok(false);
@@ -162,7 +162,7 @@ impl Staging {
         Ok(false)
     }
 
-    /// The head at a byte of the half, if it is like that of a chunk which was written when there was one at the end. Its CRC was not looked at.
+    /// The head at a byte of the half, if it looks like that of a chunk that needs one at the end. Its CRC is not checked here.
     fn like_one_that_needs_end(&self, reader: &mut Reader<'_>, at: u64) -> Result<Option<Head>, ImageError> {
         let is_like_one = |head: &Head| {
             let fits = u64::from(head.length) <= self.half_bytes - at;
@@ -181,7 +181,7 @@ impl Staging {
         !self.gathered.is_empty()
     }
 
-    /// Stages bytes, in memory. Gives the number of those that would be there if it does not take them.
+    /// Stages bytes, in memory. The error is how many bytes would be staged, if there is no room for them.
     pub(super) fn gather(&mut self, head: &[u8], follows: RopeRef<'_>) -> Result<(), u64> {
         let begin = self.gathered.len().max(HEAD_BYTES);
         let held = self.bytes + (begin - HEAD_BYTES) as u64;
@@ -191,7 +191,7 @@ impl Staging {
         let bytes = self.gathered.len() - begin;
         let wanted = held + bytes as u64;
         if wanted > self.bytes_max || bytes == 0 {
-            // Only a head is nothing.
+            // A head without bytes is nothing.
             self.gathered.truncate(if begin > HEAD_BYTES { begin } else { 0 });
         }
         if wanted > self.bytes_max { Err(wanted) } else { Ok(()) }
@@ -205,7 +205,7 @@ impl Staging {
             self.replace(disk, &held, sync)?;
         }
         if !sync {
-            // Only the end of this process is prepared for, and that takes nothing away.
+            // Without `sync`, only the process may end, and that loses no written bytes.
             self.sure_bytes = self.end;
         }
         self.write_chunk(disk, &mut chunk)?;
@@ -236,8 +236,8 @@ impl Staging {
         disk.write(superseded, &mark, WHAT)
     }
 
-    /// Makes durable what an earlier life has written, before what came before that is written over. A sync that failed may have left it in
-    /// the system's memory alone, where no later sync looks for it.
+    /// Makes durable what an earlier process wrote, before the bytes that it replaced are overwritten. After a failed sync it may exist in the
+    /// system's memory alone, where no later sync looks for it.
     fn write_again(&self, disk: &mut Disk) -> Result<(), ImageError> {
         let at = self.offset + self.half * self.half_bytes;
         let mut bytes = vec![0; self.end as usize];
@@ -246,7 +246,7 @@ impl Staging {
         disk.sync()
     }
 
-    /// What was written so far will be there after a crash.
+    /// Notes that all that was written so far survives a crash.
     pub(super) fn synced(&mut self) {
         self.sure_bytes = self.end;
     }
@@ -267,7 +267,7 @@ impl Staging {
         Ok(all)
     }
 
-    /// Puts the head into the room that `chunk` has for it, and writes it.
+    /// Fills in the head of `chunk`, and writes the chunk.
     fn write_chunk(&mut self, disk: &mut Disk, chunk: &mut [u8]) -> Result<(), ImageError> {
         let bytes = chunk.len() - HEAD_BYTES;
         put_head(chunk, bytes as u32, self.epoch, self.sure_bytes);

@@ -1,13 +1,13 @@
 //! A file of the system whose staging region is mapped, where that can be ([`Mapping`]).
 //!
-//! Whatever is wrong with the mapping, the system's own write is what says so.
+//! If anything is wrong with the mapping, the system's own write reports it.
 
 use super::files::RawFile;
 use kvssd_mapping::Mapping;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
 
-/// A file, and what of it is mapped.
+/// A file, and its mapped region.
 #[derive(Debug)]
 pub(super) struct SystemFile {
     file: File,

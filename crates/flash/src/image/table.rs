@@ -1,6 +1,6 @@
-//! The table of blocks: what a mount must know of each without looking into its pages.
+//! The table of blocks: what a mount must know of each block without reading its pages.
 //!
-//! Memory has it as it is; the file may be behind, where the one who keeps the order of writes wants it so.
+//! Memory has the present state. The file may be behind, as the order of writes requires.
 
 use super::disk::Disk;
 use super::error::{ImageError, damaged};
@@ -64,8 +64,8 @@ impl Table {
         self.entries[number]
     }
 
-    /// The unit with number `row` of a block has been programmed. The entry may say so already, where an earlier life has written it;
-    /// whether it is durable nobody knows, after a sync that failed.
+    /// Notes that the unit with number `row` of a block was programmed. The entry may say so already, if an earlier process wrote it; but
+    /// after a failed sync nobody knows whether it is durable.
     pub(super) fn programmed(&mut self, number: usize, row: u32) {
         let state = &mut self.entries[number];
         state.units_programmed = state.units_programmed.max(row + 1);
@@ -78,12 +78,12 @@ impl Table {
         self.behind.insert(number);
     }
 
-    /// Whether the entry of a block, if it falls behind now, is written behind all others that have.
+    /// Whether the entry of this block, if it falls behind now, will be written after all others that are behind.
     pub(super) fn is_behind_all(&self, number: usize) -> bool {
         self.behind.last().is_none_or(|&last| last < number)
     }
 
-    /// Writes what the file does not have yet, in the order of the blocks; gives whether there was something.
+    /// Writes what the file does not have yet, in the order of the blocks; returns whether there was something.
     pub(super) fn write(&mut self, disk: &mut Disk) -> Result<bool, ImageError> {
         let behind: Vec<usize> = self.behind.iter().copied().collect();
         for run in behind.chunk_by(|number, next| number + 1 == *next) {
@@ -95,7 +95,7 @@ impl Table {
     }
 }
 
-/// The bytes of an entry. The CRC covers the block's number too: one that went astray is no entry.
+/// The bytes of an entry. The CRC also covers the block's number, so that an entry written to a wrong place is invalid.
 fn entry(number: usize, state: BlockState) -> [u8; ENTRY_BYTES as usize] {
     let mut bytes = [0; ENTRY_BYTES as usize];
     bytes[..4].copy_from_slice(&state.units_programmed.to_le_bytes());

@@ -1,4 +1,4 @@
-//! A part of a file, as if it were a file. The lock is that of the whole, which has it.
+//! A part of a file, used as if it were a file. The whole file has the lock.
 
 use super::files::RawFile;
 use std::io::{self, IoSliceMut};

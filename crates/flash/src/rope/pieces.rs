@@ -91,7 +91,7 @@ impl<'a> Pieces<'a> {
         Some((kind, length, &code[start..self.position]))
     }
 
-    /// Passes over the runs that end at or before byte `target` of the rope; gives the byte that the next one starts at.
+    /// Passes over the runs that end at or before byte `target` of the rope; returns the byte that the next one starts at.
     fn skip_to(&mut self, target: usize) -> usize {
         let mut start = 0;
         loop {

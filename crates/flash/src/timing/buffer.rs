@@ -2,11 +2,11 @@
 
 use kvssd_types::Nanos;
 
-/// Slots of one unit each. A slot is taken when the log begins to gather a unit and given back when its program has ended;
-/// who finds none free waits (back-pressure).
+/// Slots of one unit each. The log takes a slot when it begins to gather a unit; the slot is given back when the program of the unit
+/// ends. If none is free, the log waits (back-pressure).
 #[derive(Clone, Debug)]
 pub struct WriteBuffer {
-    /// From when on each slot that nobody holds is free, in order.
+    /// For each slot that nobody holds, since when it is free; sorted.
     free_from: Vec<Nanos>,
     last_release: Nanos,
 }
@@ -18,8 +18,8 @@ impl WriteBuffer {
         WriteBuffer { free_from: vec![Nanos::ZERO; slots as usize], last_release: Nanos::ZERO }
     }
 
-    /// Takes a slot; gives the moment from which it is free, which may lie before `at`. Of the slots that are free by then it
-    /// takes the one that became so last: an asker with an earlier clock may still come and need the others.
+    /// Takes a slot. Returns since when it is free, which may be before `at`. Of the slots that are free by then it takes the one freed
+    /// last: a caller with an earlier clock may still come and need the others.
     ///
     /// # Panics
     /// When all slots are held by units that are not being programmed: more streams than slots.
@@ -29,8 +29,8 @@ impl WriteBuffer {
         self.free_from.remove(free.saturating_sub(1))
     }
 
-    /// For who holds a slot that is free from `held` on and needs one at `at`, before that: one that is free earlier, if there
-    /// is one. Gives the moment from which the slot that is held now is free.
+    /// For a caller that holds a slot free from `held` on but needs one at an earlier time `at`: exchanges it for one that is free earlier, if there
+    /// is one. Returns since when the slot that the caller now holds is free.
     #[inline]
     pub fn exchange(&mut self, held: Nanos, at: Nanos) -> Nanos {
         if held <= at {

@@ -11,9 +11,9 @@
 //!   squeeze 6 at t          ^^^        ^^^         from the first gap on that half of it fits into
 //! ```
 //!
-//! Nobody insists on a whole gap. Gaps that are too short would be lost although nothing but the order in which requests are
-//! handled made them: in a queue, the first in time would have gone first and pushed the other on. The other's time is given
-//! out already, so the first makes up for it: it goes around, and the resource works as much as it would have.
+//! Requests need not fit into one gap. Gaps that are too short would be lost, although only the order in which requests are
+//! handled made them: in a queue, the earlier request would have gone first and delayed the other. But the other's time is
+//! already promised, so the earlier request is split around it, and the resource works as much as it would have.
 //! `tests/calendars_against_reference.rs` holds the error that is left.
 
 use crate::timing::{Lane, Recording, Work};
@@ -69,7 +69,7 @@ impl Calendar {
         }
     }
 
-    /// Takes the resource for `length` in the first gap at or after `at`; gives the start.
+    /// Takes the resource for `length` in the first gap at or after `at`; returns the start.
     pub fn take(&mut self, at: Nanos, length: Nanos) -> Nanos {
         let start = self.first_gap(at, length);
         self.reserve(start, start + length);
@@ -116,7 +116,7 @@ impl Calendar {
         pieces
     }
 
-    /// Takes the first `length` of free time at or after `at`, in as many pieces as it lies in; gives the end of the last.
+    /// Takes the first `length` of free time at or after `at`, in as many pieces as it lies in; returns the end of the last.
     pub fn fill(&mut self, at: Nanos, length: Nanos) -> Nanos {
         if length == Nanos::ZERO {
             return at;
@@ -124,7 +124,7 @@ impl Calendar {
         self.busy += length;
         let mut first = self.first_ending_after(at);
         let (mut next, mut from, mut until) = (first, at, at + length);
-        // What is taken on the way puts the end off.
+        // Reservations on the way delay the end.
         while let Some(taken) = self.taken.get(next).filter(|taken| taken.0 < until) {
             until += taken.1 - taken.0.max(at);
             from = from.min(taken.0);
@@ -149,7 +149,7 @@ impl Calendar {
         end
     }
 
-    /// As [`Calendar::fill`], from the first gap on in which at least half of `length` fits; gives the end of the last piece.
+    /// As [`Calendar::fill`], from the first gap on in which at least half of `length` fits; returns the end of the last piece.
     ///
     /// Between things that go one after another whole, such as transfers, this errs to neither side: whoever is asked for
     /// late either pushes in, as if the next one could still be put off, or stays behind it.
@@ -168,7 +168,7 @@ impl Calendar {
         self.first_gap(at, Nanos(length.0.div_ceil(2)))
     }
 
-    /// The time for which it was taken so far, what lies ahead with it.
+    /// How long it was reserved so far, including reservations that lie ahead.
     #[must_use]
     pub fn busy(&self) -> Nanos {
         self.busy
@@ -205,8 +205,8 @@ impl Pool {
         Pool { members: vec![Calendar::default(); members as usize] }
     }
 
-    /// Takes `length` of free time at or after `at` of the member that is done with it first, around what it has to do
-    /// already; gives the end.
+    /// Reserves `length` of free time at or after `at` on the member that is done first, around its other reservations.
+    /// Returns the end.
     pub fn take(&mut self, at: Nanos, length: Nanos, now: Nanos) -> Nanos {
         self.take_for(at, length, now, &mut Recording::default(), Work::Compute)
     }
@@ -227,7 +227,7 @@ impl Pool {
         recording.fill(&mut self.members[best.1], (at, length), Lane::Core(best.1 as u32), work)
     }
 
-    /// The time for which each was taken so far, what lies ahead with it.
+    /// How long each member was reserved so far, including reservations that lie ahead.
     pub fn busy(&self) -> impl Iterator<Item = Nanos> {
         self.members.iter().map(Calendar::busy)
     }

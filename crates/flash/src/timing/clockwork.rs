@@ -10,7 +10,7 @@
 //!   erase     die     |------------ erase ------------|
 //! ```
 //!
-//! A die does what it is asked for in the free time that it has, around what it promised to requests that were handled
+//! A die serves a request in its free time, around what it promised to requests that were handled
 //! before (see [`Calendar`]).
 
 use crate::timing::{Calendar, Lane, Recording, Work};
@@ -31,7 +31,7 @@ pub struct Clockwork {
     erase: Nanos,
     /// Whether dies use no gaps ([`Emulator::dies_first_come`](crate::Emulator::dies_first_come)).
     dies_first_come: bool,
-    /// Who records what dies and channels are taken for.
+    /// The recorder of what dies and channels are used for.
     pub recording: Recording,
 }
 
@@ -102,12 +102,12 @@ impl Clockwork {
         (busy(&self.dies), busy(&self.channels))
     }
 
-    /// Reads `pages` pages of the unit in row `row` of a block on `die`; gives the moment when they are in the controller.
+    /// Reads `pages` pages of the unit in row `row` of a block on `die`; returns the moment when they are in the controller.
     pub fn read(&mut self, die: DieId, row: u32, pages: u32, at: Nanos) -> Nanos {
         self.read_sectors(die, row, pages * self.sectors_per_page, at).1
     }
 
-    /// As [`Clockwork::read`], of so many sectors; gives when they are sensed, too.
+    /// As [`Clockwork::read`], of so many sectors; returns when they are sensed, too.
     pub fn read_sectors(&mut self, die: DieId, row: u32, sectors: u32, at: Nanos) -> (Nanos, Nanos) {
         let crossing = &self.crossings[sectors as usize];
         let sense = crossing.sense[row as usize % crossing.sense.len()];
@@ -123,7 +123,7 @@ impl Clockwork {
         (sensed, out)
     }
 
-    /// Brings more sectors of a page that a die has sensed, from `from` on, when it has brought others; gives the moment when they are
+    /// Brings more sectors of a page that a die has sensed, from `from` on, when it has brought others; returns the moment when they are
     /// there. None when the die does something else then, and has the page no more.
     pub fn bring(&mut self, die: DieId, sectors: u32, from: Nanos) -> Option<Nanos> {
         let crossing = &self.crossings[sectors as usize];
@@ -145,7 +145,7 @@ impl Clockwork {
         chunks.iter().fold(sense[row as usize % sense.len()], |sum, &chunk| sum + chunk)
     }
 
-    /// Programs a unit on `die`; gives the moment when the program ends.
+    /// Programs a unit on `die`; returns the moment when the program ends.
     pub fn program(&mut self, die: DieId, at: Nanos) -> Nanos {
         let crossing = self.crossings.last().expect("a unit has pages");
         let (lane, recording) = (Lane::Die(die.0), &mut self.recording);
@@ -159,7 +159,7 @@ impl Clockwork {
         recording.fill(die, (start, data_in - start + self.program), lane, Work::Program)
     }
 
-    /// Erases a block on `die`; gives the moment when it is erased.
+    /// Erases a block on `die`; returns the moment when it is erased.
     pub fn erase(&mut self, die: DieId, at: Nanos) -> Nanos {
         let lane = Lane::Die(die.0);
         let die = &mut self.dies[die.0 as usize];
@@ -183,7 +183,7 @@ impl<'a> Bus<'a> {
 }
 
 impl Crossing {
-    /// Takes the channel for each chunk, which goes when the one before it is over; gives the moment when the last one is.
+    /// Takes the channel for each chunk, which goes when the one before it is over; returns the moment when the last one is.
     fn over(&self, channel: &mut Bus<'_>, at: Nanos, recording: &mut Recording) -> Nanos {
         let Bus { calendar, lane, way } = channel;
         self.chunks.iter().fold(at, |ready, &chunk| recording.squeeze(calendar, (ready, chunk), *lane, *way))

@@ -1,13 +1,13 @@
-//! Pages that went astray, and pages of an earlier life of their block: what lies there, in words.
+//! Names what lies in an unreadable page: a page that was written to another address, or one of an earlier life of its block.
 
 use crate::check::{CheckReport, Harm};
 use kvssd_flash::codec::PageIdentity;
 use kvssd_flash::{Flash, Geometry, PageAddress};
 
-/// Of so many unreadable pages it is asked what lies there.
+/// The most unreadable pages whose content is looked for.
 const ORIGINS_MAX: u64 = 64;
 
-/// Says of a page that cannot be read which one lies there, if it is a whole one. No cut leaves such a page.
+/// Reports which page's content lies at an unreadable `page`, if it is a whole page. A power cut never leaves one there.
 pub(super) fn name_origin(flash: &mut Flash, geometry: &Geometry, page: PageAddress, report: &mut CheckReport) {
     // Each is a look at all pages of the drive.
     if report.pages_unreadable > ORIGINS_MAX {

@@ -1,4 +1,4 @@
-//! A medium over another: what is written to it is kept aside, and the other is only read.
+//! A medium on top of another one: it keeps all writes in memory and only reads the one below.
 
 use kvssd_flash::codec::PageIdentity;
 use kvssd_flash::{
@@ -14,7 +14,7 @@ pub(super) struct Overlay {
     units: BTreeMap<UnitAddress, UnitImage>,
     erased: BTreeSet<usize>,
     staged: Vec<u8>,
-    /// Whether `staged` stands in the stead of what is staged below.
+    /// Whether `staged` replaces what is staged below; if not, it follows that.
     restaged: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The walk: every page once, in order, beside what must lie in it.
+//! The walk: reads every page once, in order, and compares it with what must lie in it.
 
 use crate::check::origins::name_origin;
 use crate::check::walk::{Living, PairSeen, Walk, look, page_name, place};
@@ -45,7 +45,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What can be said of a drive that was not mounted: which of its pages can be read.
+    /// Counts the pages that can be read: all that can be said about a drive that could not be mounted.
     pub(super) fn count(&mut self, report: &mut CheckReport) {
         let Media { flash, log, space, .. } = &mut *self.media;
         let geometry = space.geometry;
@@ -94,7 +94,7 @@ impl Walk<'_> {
             living.extend(spills.iter().map(spilled));
         }
         living.sort_unstable_by_key(|living| (living.place, living.tag));
-        // What iterators keep is nobody's pair, and is there.
+        // Records kept for iterators are no key's pair any more, but still take space.
         let kept: Vec<(Grain, u32)> = media.held.look().dead().map(|dead| (dead.place, dead.grains)).collect();
         for (place, grains) in kept {
             let runs = media.space.runs_of(place, grains).unwrap_or_default();
@@ -114,7 +114,7 @@ impl Walk<'_> {
         let page_bytes = self.media.space.packing.page_bytes() as usize;
         let mut pages: Vec<Blob> = Vec::new();
         for page in spills {
-            // One that cannot be read is named where it lies.
+            // A spill that cannot be read is reported when the walk comes to its page.
             if let Ok(Some((_, data))) = look(self.media, page) {
                 pages.extend(data.whole_blob(0..page_bytes));
             }
@@ -124,7 +124,7 @@ impl Walk<'_> {
         Some(dead)
     }
 
-    /// What must lie in a page.
+    /// The range of `living` that begins in a page.
     fn starts_in(&self, page: PageAddress) -> std::ops::Range<usize> {
         let first = self.media.space.packing.grain(page, 0).0;
         let end = first + u64::from(self.media.space.packing.grains_per_page);
@@ -132,7 +132,7 @@ impl Walk<'_> {
         before(first)..before(end)
     }
 
-    /// Nothing can be had from a page: names what must lie in it.
+    /// Reports everything that must lie in a page from which nothing can be read.
     fn miss(&mut self, page: PageAddress, why: &str) {
         for index in self.starts_in(page) {
             self.lose(self.living[index], why);
@@ -199,8 +199,8 @@ impl Walk<'_> {
             Stream::Map => matches!(oob.kind, Kind::Section | Kind::Padding),
             Stream::Journal => matches!(oob.kind, Kind::Journal | Kind::Checkpoint | Kind::Padding),
         };
-        // One without life is erased unseen: a volatile drive may have done so already, and forgotten it with the
-        // power.
+        // A superblock in which nothing lives is erased without a look at its pages. A volatile drive may have erased it
+        // already, and lost the note about that in a power cut.
         if superblock.live_grains > 0 && (oob.stream != superblock.stream || !fits) {
             let (kind, stream, other) = (oob.kind.name(), oob.stream, superblock.stream);
             let what = format!("a page of {kind} of stream {stream:?} in a superblock of stream {other:?}");
@@ -217,7 +217,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Counts the pairs of a page that nobody has, though garbage collection would take them for living.
+    /// Counts the pairs of a page that no key is bound to, although garbage collection would treat them as live.
     fn orphans(&mut self, page: PageAddress, oob: &Oob, dead: &Dead) {
         let Some(dead) = dead.as_ref().filter(|_| oob.kind == Kind::Pair) else { return };
         if self.media.space.validity.live_grains_of(page) == 0 {
@@ -226,7 +226,7 @@ impl Walk<'_> {
         let has_strays = self.media.space.superblocks.get(self.media.space.geometry.superblock_of(page)).has_strays;
         for entry in &oob.entries {
             let place = self.media.space.packing.grain(page, entry.grain);
-            // What only iterators want is nobody's, and garbage collection knows.
+            // Records kept only for iterators belong to no key, and garbage collection knows that.
             let lives = self.media.held.look().has(place)
                 || self.living.binary_search_by_key(&place, |living| living.place).is_ok();
             if !lives && dead.binary_search(&place).is_err() {
@@ -240,7 +240,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the page knows of what lives in it, and the lists of the dead do not.
+    /// Checks that the page's out-of-band area names the record `living`, and that no list of dead pairs does.
     fn entry(&mut self, living: Living, oob: &Oob, dead: &Dead) {
         let grain = self.media.space.packing.index_in_page(living.place);
         let entry = oob.entries.iter().find(|entry| entry.grain == grain);
@@ -267,7 +267,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A pair whose head was read: is it found by its key, and where does it run?
+    /// Checks that a pair whose head was read is found by its key, and notes the grains that it takes.
     fn pair(&mut self, living: Living, pair: &PairSeen) {
         let Ok(key) = Key::new(&pair.key) else { return };
         let at = || format!("{}, key \"{}\"", place(self.media, living.place), pair.key.escape_ascii());
@@ -299,7 +299,7 @@ impl Walk<'_> {
     }
 }
 
-/// The head and the key of a pair; a block has its number.
+/// Reads the head and the key of a pair. A block has no key in its record: its number, which is its tag, stands for it.
 fn read_pair(packing: &Packing, data: RopeRef<'_>, start: usize, tag: u64) -> Option<PairSeen> {
     let head = packing.head(data, start).ok()?;
     let key = match head.key_bytes {

@@ -1,4 +1,4 @@
-//! The sums of a check: which grains live, which keys there are twice.
+//! The checks that need all pages: which grains live, and which keys exist twice.
 
 use crate::check::Harm;
 use crate::check::walk::{Walk, look, page_name, place};
@@ -21,7 +21,7 @@ impl Walk<'_> {
         format!("{}, key \"{}\"", place(self.media, at), key.escape_ascii())
     }
 
-    /// Whether records lie whole, and not over one another.
+    /// Checks that records are complete and do not overlap.
     pub(super) fn records(&mut self) {
         let mut runs = std::mem::take(&mut self.ledger.runs);
         runs.sort_unstable();
@@ -51,7 +51,7 @@ impl Walk<'_> {
         self.ledger.runs = runs;
     }
 
-    /// Whether what lives is what the validity and the table of superblocks say.
+    /// Checks that validity and the table of superblocks agree with the grains that live.
     pub(super) fn grains(&mut self) {
         let packing = self.media.space.packing;
         let mut by_page = vec![0u32; self.media.space.geometry.pages() as usize];
@@ -91,14 +91,14 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether searches find what they must, no key twice.
+    /// Checks that searches find every pair, and that no key exists twice.
     pub(super) fn searches(&mut self) {
         for fault in std::mem::take(&mut self.audits).into_values().flat_map(|audit| audit.end()) {
             let harm = if fault.loses_pairs { Harm::PairLost } else { Harm::Harmless };
             self.report.find(harm, format!("entry {} of the index", fault.number), fault.why);
         }
         let mut keys = std::mem::take(&mut self.ledger.keys);
-        // A key may be there again where nobody has compared it yet.
+        // A pair that was stored without a comparison may still have an older pair of the same key beside it.
         let uncompared: BTreeSet<Grain> = self.namespaces.iter().flat_map(|space| space.index.uncompared()).collect();
         keys.retain(|(_, _, place)| !uncompared.contains(place));
         keys.sort_unstable();

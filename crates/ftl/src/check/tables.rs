@@ -1,4 +1,4 @@
-//! What DRAM says of the whole drive: superblocks, streams, counters, and the journal that the next mount will read.
+//! Checks what DRAM says about the whole drive: superblocks, streams, counters, and the journal that the next mount will read.
 
 use crate::check::Harm;
 use crate::check::walk::Walk;
@@ -11,7 +11,7 @@ use kvssd_flash::{PageAddress, SuperblockId};
 use kvssd_types::Nanos;
 
 impl Walk<'_> {
-    /// Whether each superblock can be in the state that it is in.
+    /// Checks that each superblock's state is possible.
     pub(super) fn superblocks(&mut self) {
         let mut listed: Vec<SuperblockId> = self.media.space.superblocks.list_of_free().collect();
         listed.sort_unstable();
@@ -62,7 +62,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether each stream can go on where it stands: all before it is programmed, and nothing behind.
+    /// Checks that each stream can continue at its position: all pages before it are programmed, and none behind it.
     pub(super) fn streams(&mut self) {
         let geometry = self.media.space.geometry;
         for open in self.media.log.iter() {
@@ -91,7 +91,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the counters are the sums of what was found.
+    /// Checks that the drive's counters equal the sums that the walk found.
     pub(super) fn utilization(&mut self, known: &Utilization) {
         let counts = [
             ("pairs", self.report.pairs, known.pairs),

@@ -1,4 +1,4 @@
-//! What a check has in its hands: what lives, and what was found of it so far.
+//! The state of a check: what must live, and what was found so far.
 
 use crate::check::CheckReport;
 use crate::index::{Audit, IndexContents};
@@ -50,7 +50,7 @@ pub(super) struct PairSeen {
 pub(super) struct Ledger {
     /// First grain, grains and record of each run in a superblock.
     pub(super) runs: Vec<(Grain, u32, Grain)>,
-    /// Whose it is, hash and place of each key.
+    /// Namespace, hash and place of each key.
     pub(super) keys: Vec<(NamespaceId, u64, Grain)>,
     /// Grains of all pairs.
     pub(super) record_bytes: u64,
@@ -63,17 +63,17 @@ impl Ledger {
     }
 }
 
-/// A check that goes on.
+/// A check in progress.
 pub(super) struct Walk<'a> {
     pub(super) media: &'a mut Media,
     pub(super) namespaces: &'a Namespaces,
     pub(super) report: CheckReport,
     pub(super) indexes: BTreeMap<NamespaceId, IndexContents>,
-    /// Whether pairs are found, of each namespace.
+    /// For each namespace, the audit of whether its index finds its pairs.
     pub(super) audits: BTreeMap<NamespaceId, Box<dyn Audit + 'a>>,
-    /// By place.
+    /// Everything that must live, sorted by place.
     pub(super) living: Vec<Living>,
-    /// The record that each page goes on with, and whether it can be read; by page.
+    /// For each page, the record that continues in it, grain 0 if none does; `None` if the page cannot be read.
     pub(super) continues: Vec<Option<Grain>>,
     pub(super) ledger: Ledger,
     /// The pages of the journal.
@@ -98,7 +98,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A place, for people.
+/// A place as readable text.
 pub(super) fn place(media: &Media, place: Grain) -> String {
     let Packing { grains_per_superblock, grains_per_page, .. } = media.space.packing;
     let page = place.0 / u64::from(grains_per_page);
@@ -106,7 +106,7 @@ pub(super) fn place(media: &Media, place: Grain) -> String {
     format!("superblock {}, page {page}, grain {grain}", place.0 / grains_per_superblock)
 }
 
-/// A page, for people.
+/// A page as readable text.
 pub(super) fn page_name(media: &Media, page: PageAddress) -> String {
     format!("superblock {}, page {}", media.space.geometry.superblock_of(page).0, page.0)
 }

@@ -1,4 +1,4 @@
-//! Batches: changes of which all are made or none (KAML, section IV-D: Put).
+//! Batches: changes that are made all or none (KAML, section IV-D: Put).
 //!
 //! ```text
 //!   phase 1   look every key up, and see that all can be done          an error leaves everything as it was
@@ -7,12 +7,12 @@
 //!   phase 3   units are programmed when they are full, as those of single stores are
 //! ```
 //!
-//! The paper binds keys when the flash has taken their records; here the log gives a record its place when the buffer
-//! takes it, and keys are bound with it. A mount that does not find `Committed` passes over what was noted since
-//! `Begun`. The entries are locked until the host has its answer ([`EntryLocks`]).
+//! The paper binds keys once flash has taken their records. Here a record gets its place in the log when the write buffer
+//! takes it, and its key is bound at once. A mount that finds no `Committed` skips what was noted since `Begun`. The
+//! entries stay locked until the host has its answer ([`EntryLocks`]).
 //!
-//! A batch over several engines is made in two phases, each engine its share ([`prepare`], [`finish`]): all prepare, which is where one can
-//! refuse, and all finish; then one of them, the coordinator, notes that the batch counts.
+//! A batch over several engines takes two phases, and each engine makes its share. First all engines prepare ([`prepare`]), and each may
+//! refuse. Then all finish ([`finish`]), and one of them, the coordinator, notes that the batch counts.
 //!
 //! ```text
 //!   engine 1      Begun | new keys ............ | the rest | CommittedIf 7        until 7 is decided it is torn for a mount
@@ -21,8 +21,8 @@
 //!                                    all agree ^        commit each ^                        ^ the commit point
 //! ```
 //!
-//! A batch takes no more memory than the largest value does, and no more changes than a superblock has pages: what its
-//! notes and the sections that it evicts may take is kept free beforehand.
+//! A batch takes no more memory than the largest value, and has no more changes than a superblock has pages. Room for its
+//! notes and for the sections that it may evict is kept free beforehand.
 
 use crate::commands::limits::Limits;
 use crate::commands::{Found, append_pair, bind_pair, compare, find, unbind_pair};
@@ -53,20 +53,20 @@ struct Planned {
 pub(crate) struct Prepared {
     /// New keys first, then keys that change, then keys that go.
     planned: Vec<Planned>,
-    /// The new keys, which are there.
+    /// How many of them are new keys, which are bound already.
     new: usize,
     /// Changes of the batch.
     changes: usize,
 }
 
 impl Prepared {
-    /// Whether these can be the changes that were prepared.
+    /// Whether `changes` may be the batch that was prepared: it has as many changes.
     pub(crate) fn is_of(&self, changes: &[BatchChange<'_>]) -> bool {
         self.changes == changes.len()
     }
 }
 
-/// Makes all changes, which were checked, or none.
+/// Makes all changes or none. The caller has checked them.
 pub(crate) fn execute(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
@@ -80,8 +80,8 @@ pub(crate) fn execute(
     Ok(Reply::Batched)
 }
 
-/// The first phase: sees that all changes, which were checked, can be made, and makes the new keys, which alone can find no place. When it
-/// refuses, everything is as it was.
+/// The first phase: makes sure that all changes can be made, and binds the new keys, since only a new key can find no place in the index.
+/// If it refuses, everything is as it was. The caller has checked the changes.
 pub(crate) fn prepare(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
@@ -108,7 +108,7 @@ pub(crate) fn prepare(
     Err(KvError::CapacityExceeded)
 }
 
-/// Makes the changes that nothing can refuse any more.
+/// The second phase: makes the remaining changes, which nothing can refuse any more.
 pub(crate) fn finish(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
@@ -121,7 +121,7 @@ pub(crate) fn finish(
     Ok(())
 }
 
-/// Takes back what the first phase has made.
+/// Undoes the first phase.
 pub(crate) fn abandon(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
@@ -139,7 +139,7 @@ pub(crate) fn changes_max(geometry: &Geometry) -> usize {
     CHANGES_MAX.min(geometry.pages_per_superblock()) as usize
 }
 
-/// Whether the drive takes a batch of that size, and each key is there once.
+/// Checks that the drive takes a batch of this size, and that each key occurs once.
 pub(crate) fn check(geometry: &Geometry, limits: &Limits, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
     let bytes = changes.iter().map(|change| change.key.bytes().len() + change.value.as_ref().map_or(0, Value::len));
     let (bytes, bytes_max) = (bytes.sum::<usize>() as u64, limits.value_bytes_max);
@@ -155,7 +155,7 @@ pub(crate) fn check(geometry: &Geometry, limits: &Limits, changes: &[BatchChange
     Ok(())
 }
 
-/// Looks every key up. New keys are first, then those that change, then those that go: only a new key can find no
+/// Looks up every key. The plan has new keys first, then changed keys, then deleted keys: only a new key can find no
 /// place.
 fn plan(io: &mut Io<'_>, namespaces: &mut Namespaces, changes: &[BatchChange<'_>]) -> Result<Vec<Planned>, KvError> {
     let mut planned = Vec::with_capacity(changes.len());
@@ -167,7 +167,7 @@ fn plan(io: &mut Io<'_>, namespaces: &mut Namespaces, changes: &[BatchChange<'_>
         compare(io, namespace, Uncompared::Of(change.key))?;
         let (position, found) = find(io, namespace.index.as_mut(), change.key)?;
         if change.value.is_some() && position.tag == Position::FULL {
-            // All that is lacking is told together.
+            // A refused batch reports everything that it lacks together.
             io.lacks.push(Lack::InNamespace(change.namespace));
         } else if change.value.is_some() || found.is_some() {
             planned.push(Planned { change: number, position, found });
@@ -177,13 +177,13 @@ fn plan(io: &mut Io<'_>, namespaces: &mut Namespaces, changes: &[BatchChange<'_>
     Ok(planned)
 }
 
-/// The namespace, for work that is done for it in `io`.
+/// The namespace `id`; from here on `io` works for it.
 fn of<'n>(io: &mut Io<'_>, namespaces: &'n mut Namespaces, id: NamespaceId) -> Result<&'n mut Namespace, KvError> {
     io.namespace = id;
     namespaces.living(id)
 }
 
-/// Whether what comes has a place in each index, and room.
+/// Checks that the new pairs have a place in each index, and room.
 fn have_room(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
@@ -196,7 +196,7 @@ fn have_room(
     if io.lacks.is_empty() { Ok(()) } else { Err(KvError::CapacityExceeded) }
 }
 
-/// What comes and has no room on the drive or in a quota, less what goes if that is `known`.
+/// What the new records lack on the drive or in a quota. If `known`, the records that they replace count as freed.
 fn lacks(
     io: &Io<'_>,
     namespaces: &mut Namespaces,
@@ -222,7 +222,7 @@ fn lacks(
         if !namespace.has_quota_for(comes - goes) {
             lacks.push(Lack::InNamespace(id));
         }
-        // What another one frees is room for this one, and no quota.
+        // Bytes that another namespace frees are room on the drive for this one, but not in its quota.
         if come > go {
             lacks.extend(limits.lack_of_flash(io.media, namespace, come - go));
         }
@@ -230,7 +230,7 @@ fn lacks(
     Ok(lacks)
 }
 
-/// Makes the new keys; gives whether all could be made. If not, none was: those before it are removed again.
+/// Binds the new keys. Returns whether all could be bound; if not, those bound before are removed again.
 fn make_new(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
@@ -242,7 +242,7 @@ fn make_new(
         let change = &changes[change];
         let namespace = of(io, namespaces, change.namespace)?;
         let index = namespace.index.as_mut();
-        // Those that came before it may have taken its place.
+        // New keys bound earlier in this batch may have taken its place.
         if came.contains(&change.namespace) {
             (position, _) = find(io, index, change.key)?;
         }
@@ -252,7 +252,7 @@ fn make_new(
             return Ok(false);
         }
         match index.reserve(io, position) {
-            // Of an index whose sections split: nobody knows before.
+            // An index whose sections split cannot tell in advance whether a key fits.
             Err(KvError::CapacityExceeded) => {
                 take_back(io, namespaces, changes, &prepared.planned[..number])?;
                 io.lacks.push(Lack::InNamespace(change.namespace));
@@ -285,7 +285,7 @@ fn make_known(
     bind_pair(io, namespace, change.key, position, head.at(place), found)
 }
 
-/// Removes keys that have just come.
+/// Removes keys that this batch has just bound.
 fn take_back(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
@@ -302,7 +302,7 @@ fn take_back(
     Ok(())
 }
 
-/// The head of the record that comes with a change, if one does.
+/// The head of the record that a change writes, if it writes one.
 pub(crate) fn head_of(change: &BatchChange<'_>) -> Option<RecordHead> {
     change.value.as_ref().map(|value| RecordHead::of(change.key, value))
 }
@@ -315,19 +315,19 @@ pub(crate) struct EntryLocks {
 }
 
 impl EntryLocks {
-    /// The changes of a batch are answered at `done`.
+    /// Locks the keys of a batch until it is answered at `done`.
     pub(crate) fn lock(&mut self, changes: &[BatchChange<'_>], done: Nanos) {
         self.until.extend(changes.iter().map(|change| (entry(change.namespace, change.key), done)));
     }
 
-    /// No command comes before `now` any more.
+    /// Drops the locks that end by `now`: no command arrives earlier than that any more.
     pub(crate) fn advance(&mut self, now: Nanos) {
         if !self.until.is_empty() {
             self.until.retain(|_, done| *done > now);
         }
     }
 
-    /// When an entry is free.
+    /// The time until which an entry is locked; 0 if it is not.
     pub(crate) fn until(&self, namespace: NamespaceId, key: Key<'_>) -> Nanos {
         if self.until.is_empty() {
             return Nanos::ZERO;

@@ -8,9 +8,9 @@
 //! Each command locks the range that it touches, which takes [`CoreCosts::range_lock_ns`](kvssd_flash::CoreCosts): the
 //! commands themselves are handled one after the other, and no lock is ever waited for.
 //!
-//! A write that covers a mapped block in part is gathered ([`Gathered`](crate::controller::gathered::Gathered)) or, where the design
-//! gathers nothing, reads the rest of it first. Each mapped block is written whole or not at all. A read that goes on where
-//! the last one ended has the pages behind it read ahead. Blocks that are deallocated have no place any more.
+//! A write that covers a mapped block in part is gathered ([`Gathered`](crate::controller::gathered::Gathered)) or, if the design
+//! gathers nothing, reads the rest of the block first. Each mapped block is written whole or not at all. A read that continues
+//! where the last one ended has the following pages read ahead. A deallocated block loses its place.
 
 use crate::commands::limits::Limits;
 use crate::commands::{Found, bind_pair, unbind_pair};
@@ -30,8 +30,8 @@ use kvssd_flash::{Cause, PageAddress};
 use kvssd_types::{BLOCK_BYTES, Key, KvError, Nanos, Reply, Value, ValueBuilder};
 use std::ops::Range;
 
-/// The host reads from `offset_bytes` on: if that is where its last read ended, the pages behind are read without
-/// waiting.
+/// Reads ahead for a host that reads from `offset_bytes` on: if its last read ended there, the following pages are read
+/// without waiting.
 fn follow(io: &mut Io<'_>, index: &mut dyn Index, offset_bytes: u64) -> Result<(), KvError> {
     let ahead = &mut io.media.ahead;
     if ahead.end_bytes != offset_bytes || offset_bytes == 0 {
@@ -116,7 +116,7 @@ fn pages_of(packing: Packing, wanted: impl Iterator<Item = (Grain, Range<usize>)
     }))
 }
 
-/// Brings parts of written blocks into the controller, side by side, except for those that were read ahead.
+/// Reads parts of written blocks into the controller, side by side. For parts that were read ahead it only waits.
 fn fetch(io: &mut Io<'_>, wanted: impl Iterator<Item = (Grain, Range<usize>)>) {
     let pages = pages_of(io.packing(), wanted);
     let ahead = &io.media.ahead;
@@ -171,7 +171,7 @@ pub(crate) fn read(
     Ok(Reply::Read(value.build()))
 }
 
-/// The bytes of a mapped block that a logical block is.
+/// The bytes that logical block number `piece` takes in its mapped block.
 fn bytes_of(piece: usize) -> Range<usize> {
     piece * BLOCK_BYTES as usize..(piece + 1) * BLOCK_BYTES as usize
 }
@@ -191,7 +191,7 @@ pub(crate) fn write(
     if gathers {
         let is_new = |part: &&Part| part.bytes.len() < mapped_bytes && io.media.gathered.get(part.block).is_none();
         if parts.iter().filter(is_new).count() > io.media.gathered.free_places() {
-            // A command that was cut has left none, or what is gathered cannot be written. Blocks of this one may move.
+            // An interrupted command left no place free, or gathered blocks cannot be written. Blocks of this command may move.
             make_places(io, namespace, PARTS_MAX)?;
             parts = parts_of(io, namespace.index.as_mut(), limits, offset_bytes, length_bytes)?;
         }
@@ -221,15 +221,15 @@ pub(crate) fn write(
     }
     io.media.scratch = Some(record);
     if gathers {
-        // A block whose rest cannot be read keeps its place: whoever finds none is told.
+        // A block whose rest cannot be read keeps its place; the command that finds no free place gets the error.
         let wanted = io.media.gathered.wanted_places();
         readable(make_places(io, namespace, wanted))?;
     }
     Ok(Reply::Written)
 }
 
-/// Forgets where mapped blocks lie. One that the range covers in part, or of which a part is gathered, stays as it is: a host may be told of what it
-/// gave away.
+/// Unmaps mapped blocks. A block that the range covers only in part, or of which a part is gathered, stays mapped: a host may still read data
+/// that it deallocated.
 pub(crate) fn deallocate(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
@@ -251,7 +251,7 @@ pub(crate) fn deallocate(
     Ok(Reply::Deallocated)
 }
 
-/// Keeps a part of a block that has come; gives all of it, if nothing of it is missing any more.
+/// Gathers a part of a block. Returns the block once all of it has come.
 fn gather(io: &mut Io<'_>, block: u64, start: usize, come: &Value) -> Result<Option<GatheredBlock>, KvError> {
     let since = io.media.gathered.place_since(block);
     io.wait_until(since, SpentOn::Buffer);
@@ -263,8 +263,8 @@ fn gather(io: &mut Io<'_>, block: u64, start: usize, come: &Value) -> Result<Opt
     Ok(io.media.gathered.get(block).filter(|block| block.is_whole()).cloned())
 }
 
-/// Writes blocks until so many places are given up, the oldest first, which nobody waits for; one whose rest cannot be read
-/// stays.
+/// Writes gathered blocks out, the oldest first, until `places` places are free. No command waits for that. A block whose rest
+/// cannot be read stays.
 fn make_places(io: &mut Io<'_>, namespace: &mut Namespace, places: usize) -> Result<(), KvError> {
     let mut unread = Ok(());
     let missing = places.saturating_sub(io.media.gathered.free_places());
@@ -284,7 +284,7 @@ fn make_places(io: &mut Io<'_>, namespace: &mut Namespace, places: usize) -> Res
     unread
 }
 
-/// Writes all that is gathered, and waits for it. What cannot be read stays, as safe as it was.
+/// Writes out all gathered blocks, and waits for that. A block whose rest cannot be read stays, as safe as it was.
 pub(crate) fn write_all(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
     let blocks: Vec<u64> = io.media.gathered.blocks().map(|block| block.number).collect();
     let mut last = io.clock;
@@ -297,7 +297,7 @@ pub(crate) fn write_all(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<()
     Ok(())
 }
 
-/// Writes a block of which a part has come; what has not is read before.
+/// Writes out a block that is gathered in part; the missing parts are read first.
 fn write_out(io: &mut Io<'_>, namespace: &mut Namespace, block: u64) -> Result<(), KvError> {
     let gathered = io.media.gathered.get(block).expect("it is gathered").clone();
     io.wait_until(gathered.since, SpentOn::Buffer);
@@ -322,7 +322,7 @@ fn write_out(io: &mut Io<'_>, namespace: &mut Namespace, block: u64) -> Result<(
     Ok(())
 }
 
-/// Appends to `record` what a mapped block holds already.
+/// Appends to `record` these bytes of a mapped block as they are on flash, or zeros if it has no place.
 fn keep(io: &mut Io<'_>, place: Option<Grain>, bytes: Range<usize>, record: &mut Rope) -> Result<(), KvError> {
     match place {
         _ if bytes.is_empty() => {}
@@ -335,7 +335,7 @@ fn keep(io: &mut Io<'_>, place: Option<Grain>, bytes: Range<usize>, record: &mut
     Ok(())
 }
 
-/// Appends a mapped block, in the stead of what is at its position.
+/// Appends a mapped block, which replaces the one at its position.
 fn put(io: &mut Io<'_>, namespace: &mut Namespace, record: &mut Rope, position: Position) -> Result<(), KvError> {
     let block = io.packing().block();
     let unbroken_bytes = record.len();

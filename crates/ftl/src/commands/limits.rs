@@ -7,15 +7,15 @@ use crate::namespace::Namespace;
 /// The limits that the engine was built with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Commands wait until more superblocks are free, beside those that garbage collection keeps for itself.
+    /// Superblocks that must stay free for a command that writes, beside those that garbage collection keeps for itself.
     pub(crate) high: usize,
-    /// The same for look-ups, which write nothing but the few sections that they may evict, and what the journal says of it.
+    /// The same for look-ups, which write only the few sections that they may evict, and the journal's notes about these.
     pub(crate) high_of_lookups: usize,
     /// Grains that may live while no superblock is retired.
     pub(crate) capacity_grains: u64,
     pub(crate) value_bytes_max: u64,
     pub(crate) dram_bytes: u64,
-    /// Bytes of flash that the other namespaces take, beside that of the command.
+    /// Bytes of flash that all namespaces but the command's take.
     pub(crate) taken_bytes: u64,
 }
 
@@ -34,7 +34,7 @@ impl Limits {
         }
     }
 
-    /// The same, whatever the quota.
+    /// Like [`Limits::lack`], without the quota.
     pub(crate) fn lack_of_flash(&self, media: &Media, namespace: &Namespace, bytes: u64) -> Option<Lack> {
         let capacity_bytes = self.capacity_grains(media) * u64::from(media.space.packing.grain_bytes);
         let taken_bytes = self.taken_bytes + namespace.taken_bytes() + bytes;

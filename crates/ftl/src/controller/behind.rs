@@ -5,8 +5,8 @@
 //!             \-> look-up: sections, the record before it ...  -> bound         at most so many at a time, in DRAM
 //! ```
 //!
-//! What such a store changes is changed at once, as of all commands, and carries the moments of its look-up: a section that was read
-//! for it is there for others when the read is done. A store that finds no room here is answered when its key is bound.
+//! As with all commands, state changes at once and carries the times of the look-up: a section that was read for it is there for others
+//! when the read is done. A store that finds no room here is answered only when its key is bound.
 
 use crate::dram::DramUse;
 use kvssd_types::{KEY_BYTES_MAX, Nanos};
@@ -15,12 +15,12 @@ use kvssd_types::{KEY_BYTES_MAX, Nanos};
 /// have let go of the record before.
 const ENTRY_BYTES: u64 = 16 + KEY_BYTES_MAX as u64;
 
-/// When those end that are under way.
+/// When the stores in flight end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Behind {
-    /// The most at a time; 0 where stores are answered when their keys are bound.
+    /// The most stores at a time; 0 if a store is answered only when its key is bound.
     stores_max: usize,
-    /// In order.
+    /// Sorted.
     ends: Vec<Nanos>,
 }
 
@@ -39,7 +39,7 @@ impl Behind {
         under_way + stores <= self.stores_max
     }
 
-    /// So many stores are bound at `end`. No clock lies before `now` any more.
+    /// Adds stores whose keys are bound at `end`, and drops those that ended by `now`.
     pub(crate) fn add(&mut self, stores: usize, end: Nanos, now: Nanos) {
         let done = self.ends.partition_point(|&end| end <= now);
         self.ends.drain(..done);

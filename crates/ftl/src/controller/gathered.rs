@@ -1,16 +1,16 @@
-//! What a block drive gathers before it is written: mapped blocks of which hosts have written a part.
+//! Gathers partial writes on a block drive: mapped blocks of which hosts have written only a part.
 //!
 //! ```text
 //!   write of 512 B --> block 7   . X . . X X . .   --> all of it has come: a record, and the rest is never read
 //!                      block 9   X . . . . . . .   --> its place is wanted, or a flush: the rest is read, then a record
 //! ```
 //!
-//! Places are bounded, charged to the DRAM that the drive can do without, and as safe as the write buffer: a change of a block is staged before it is
-//! answered, and a mount finds it there. A place becomes free when the record of its block is in the write buffer, and who comes
-//! too early for one waits. Between commands half of the places are given up: so many blocks are written out side by side, and no write
-//! waits for the reads of another. Two are the fewest: so many blocks a command can write in part.
+//! Places are bounded, charged to spare DRAM, and as safe as the write buffer: a change of a block is staged before it is answered, and a
+//! mount finds it there. A place becomes free when the record of its block is in the write buffer; a command that needs it earlier waits.
+//! Between commands, half of the places are freed: their blocks are written out side by side, and no write waits for the reads of another.
+//! At least two places are freed, since a command can write two blocks in part.
 //!
-//! On a drive that keeps nothing when the power goes, the order of what was written is kept instead, and nothing is gathered.
+//! A volatile drive keeps the order of writes instead, and gathers nothing.
 
 use crate::dram::DramUse;
 use kvssd_flash::{PowerLoss, Profile};
@@ -36,7 +36,7 @@ pub(crate) struct GatheredBlock {
     /// What has come, a piece for each logical block.
     pub(crate) pieces: Vec<Option<Value>>,
     pub(crate) handle: PlacementHandle,
-    /// When the last of it came.
+    /// When its last part came.
     pub(crate) since: Nanos,
 }
 
@@ -52,7 +52,7 @@ impl GatheredBlock {
     }
 }
 
-/// The logical blocks that bytes of a mapped block are.
+/// The numbers, within a mapped block, of the logical blocks that these bytes cover.
 pub(crate) fn pieces_of(bytes: Range<usize>) -> Range<usize> {
     bytes.start / BLOCK_BYTES as usize..bytes.end / BLOCK_BYTES as usize
 }
@@ -62,13 +62,13 @@ pub(crate) fn pieces_of(bytes: Range<usize>) -> Range<usize> {
 pub(crate) struct Gathered {
     mapped_bytes: u64,
     blocks: VecDeque<GatheredBlock>,
-    /// Since when each of the other places is free.
+    /// For each free place, since when it is free.
     free: Vec<Nanos>,
 }
 
 impl Gathered {
-    /// On a drive of `profile` that maps so many bytes: as many places as are asked for, have room in so much DRAM, and take no more
-    /// than their share of the write buffer's size.
+    /// For a drive of `profile` with mapped blocks of `mapped_bytes`: up to `places_max` places, as many as fit into `spare_bytes` of DRAM and
+    /// into their share of the write buffer's size.
     pub(crate) fn new(profile: &Profile, mapped_bytes: u32, places_max: u32, spare_bytes: u64) -> Self {
         let mapped_bytes = u64::from(mapped_bytes);
         let fit =
@@ -122,7 +122,7 @@ impl Gathered {
         ((self.blocks.len() + self.free.len()) / 2).max(PARTS_MAX)
     }
 
-    /// Since when a place for the block is free: at once, if it has one.
+    /// The time from which there is a place for the block: 0 if it has one already.
     ///
     /// # Panics
     /// When there is none.
@@ -133,7 +133,7 @@ impl Gathered {
         }
     }
 
-    /// A part of a block has come at `at`; its first byte is `start`.
+    /// Adds a part of a block that came at `at`; `start` is its first byte in the block.
     ///
     /// # Panics
     /// When no place is free, or the part is none of the block's.
@@ -153,7 +153,7 @@ impl Gathered {
         block.since = block.since.max(at);
     }
 
-    /// The block is written, or was: its place is free from `at` on.
+    /// Removes a block that was written, if it is here; its place is free from `at` on.
     pub(crate) fn remove(&mut self, number: u64, at: Nanos) {
         if let Some(found) = self.blocks.iter().position(|block| block.number == number) {
             self.blocks.remove(found);

@@ -1,13 +1,13 @@
-//! Heads of records that were appended since the mount: who replaces or deletes a pair need not fetch its page to see that it is the key's.
+//! Caches heads of records that were appended since the mount: a replace or delete need not fetch a page to verify its key.
 //!
 //! ```text
 //!   append   place -> set of slots      [place, life of its superblock, key, bytes of the value]      another one is forgotten for it
 //!   look-up  place -> set of slots      the same place, life and key: it is the key's               anything else: the page says
 //! ```
 //!
-//! A place has one record in a life of its superblock, so that a head that is found is that record's; what is not found says nothing. It is
-//! memory beside the drive's DRAM, of a medium whose pages are dear ([`Backing::heads_bytes`](kvssd_flash::Backing::heads_bytes)): the drive
-//! takes the same virtual time with and without.
+//! In one life of its superblock a place holds one record, so a cached head always belongs to that record; a miss says nothing. The cache is
+//! memory beside the drive's DRAM, for media whose pages are expensive to read ([`Backing::heads_bytes`](kvssd_flash::Backing::heads_bytes)):
+//! virtual times are the same with and without it.
 
 use crate::layout::address::Grain;
 use crate::layout::record::RecordHead;
@@ -16,7 +16,7 @@ use kvssd_types::Key;
 /// The longest key that is kept.
 const KEY_BYTES_MAX: usize = 27;
 
-/// Slots that a place may be in.
+/// The slots that a place may use (associativity).
 const WAYS: usize = 4;
 
 /// A record: where it lies, and in which life of its superblock.
@@ -31,7 +31,7 @@ pub(crate) struct Record {
 struct Slot {
     record: Record,
     value_bytes: u32,
-    /// Those of the key; 0 of a slot that nothing is in.
+    /// Length of the key; 0 for an empty slot.
     key_bytes: u8,
     key: [u8; KEY_BYTES_MAX],
 }
@@ -52,7 +52,7 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// Room for as many as take so much memory; none with 0 bytes.
+    /// A cache of `bytes` bytes; with 0 bytes it is off.
     pub(crate) fn new(bytes: u64) -> Self {
         let sets = bytes as usize / size_of::<Set>();
         Heads { sets: vec![[EMPTY; WAYS]; sets] }
@@ -89,14 +89,14 @@ impl Heads {
         is_it.then_some(RecordHead { key_bytes: slot.key_bytes.into(), value_bytes: slot.value_bytes })
     }
 
-    /// The pair at a place is no more: others may have its room.
+    /// Drops the head at a place whose pair is gone, so that others may use the slot.
     pub(crate) fn forget(&mut self, place: Grain) {
         if let Some(number) = self.number_of(Record { place, generation: 0 }) {
             self.sets[number].iter_mut().filter(|slot| slot.record.place == place).for_each(|slot| *slot = EMPTY);
         }
     }
 
-    /// Fills the slot that the place had in another life, or one that is empty, or any.
+    /// Fills the slot that the place used in another life, else an empty one, else any.
     fn put(&mut self, slot: Slot) {
         let Some(number) = self.number_of(slot.record) else { return };
         let set = &mut self.sets[number];
@@ -106,7 +106,7 @@ impl Heads {
         set[way] = slot;
     }
 
-    /// Places are spread, since many are a whole number of grains apart.
+    /// The set of a record's place. The place is hashed, since many are a whole number of grains apart.
     fn number_of(&self, record: Record) -> Option<usize> {
         let spread = record.place.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let number = ((u128::from(spread) * self.sets.len() as u128) >> 64) as usize;

@@ -1,5 +1,5 @@
-//! What iterators keep: records that died while one may still want them, and where garbage collection has moved those
-//! that one knows by an older place.
+//! What iterators keep: records that died while an iterator may still need them, and where garbage collection moved
+//! records that an iterator knows by an older place.
 //!
 //! ```text
 //!   ---- iterator 1 made ---- pair A dies ---- iterator 2 made ---- pair B moves ----> each has a number, in this order
@@ -23,16 +23,16 @@ pub(crate) struct Dead {
 /// What all iterators keep.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
-    /// The number of what happened last.
+    /// The number of the last event.
     number: u64,
-    /// When the iterators that there are were made.
+    /// The creation numbers of the live iterators.
     made: BTreeSet<u64>,
     dead: BTreeMap<Grain, Dead>,
-    /// Where a record went from a place, by when it did.
+    /// Each move of a record: its old place and the number of the move, to its new place.
     moves: BTreeMap<(Grain, u64), Grain>,
     dead_grains: u64,
-    /// Where hosts' records went on when the last iterator was made, and the superblocks that were opened for them
-    /// since.
+    /// Where the hosts' logs stood when the last iterator was made, and the superblocks that were opened for them since:
+    /// what lies behind or in these is younger than every iterator.
     frontier: Vec<(SuperblockId, Grain)>,
     younger: BTreeSet<SuperblockId>,
 }
@@ -60,12 +60,12 @@ impl Held {
         self.dead.is_empty() && self.moves.is_empty()
     }
 
-    /// The least number that nothing has had.
+    /// The number of the next event.
     pub(crate) fn number_next(&self) -> u64 {
         self.number + 1
     }
 
-    /// Begins an iterator while the logs of hosts stand at `frontier`; gives its number.
+    /// Registers an iterator while the hosts' logs stand at `frontier`. Returns its number.
     pub(crate) fn make(&mut self, frontier: Vec<(SuperblockId, Grain)>) -> u64 {
         (self.frontier, self.younger) = (frontier, BTreeSet::new());
         self.number += 1;
@@ -73,7 +73,7 @@ impl Held {
         self.number
     }
 
-    /// The iterator with that number is no more; gives what nobody wants any more.
+    /// Removes the iterator `made`. Returns the dead records that no other iterator keeps.
     pub(crate) fn end(&mut self, made: u64) -> Vec<Dead> {
         self.made.remove(&made);
         let Some(&oldest) = self.made.first() else {
@@ -103,8 +103,8 @@ impl Held {
         self.frontier.retain(|(open, _)| *open != superblock);
     }
 
-    /// A pair dies in a superblock of so many grains. Gives whether iterators keep its record. None keeps one that is
-    /// younger than all of them.
+    /// A pair dies; a superblock has `superblock_grains` grains. Returns whether iterators keep its record. They do not if it
+    /// is younger than all of them.
     pub(crate) fn die(&mut self, place: Grain, grains: u32, superblock_grains: u64) -> bool {
         let superblock = SuperblockId((place.0 / superblock_grains) as u32);
         let is_behind = |&(open, frontier): &(SuperblockId, Grain)| open == superblock && place >= frontier;
@@ -139,7 +139,7 @@ impl Held {
         }
     }
 
-    /// Where the record is now that lay at `place` when the iterator with that number was made.
+    /// The current place of the record that lay at `place` when the iterator `made` was made.
     pub(crate) fn place_of(&self, place: Grain, made: u64) -> Grain {
         let (mut place, mut since) = (place, made);
         while let Some((&(_, moved), &to)) = self.moves.range((place, since)..=(place, u64::MAX)).next() {

@@ -1,11 +1,11 @@
-//! What the controller of a block drive has read ahead of a host that reads on.
+//! Read-ahead of a block drive's controller, for a host that reads sequentially.
 
 use crate::dram::DramUse;
 use crate::layout::packing::{Packing, RecordLayout};
 use kvssd_flash::PageAddress;
 use kvssd_types::Nanos;
 
-/// Pages that are read ahead of a host that reads on. An estimate: one for each die of a channel or two.
+/// Pages to read ahead of a sequential host. An estimate: one for each die of a channel or two.
 pub(crate) const AHEAD_PAGES: u32 = 16;
 
 /// A page that the controller has read ahead, or is reading.
@@ -17,7 +17,7 @@ pub(crate) struct AheadPage {
     pub(crate) last_block: u64,
 }
 
-/// What the controller has read ahead of a host that reads on.
+/// What the controller has read ahead of a sequential host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadAhead {
     /// Where the last read ended.
@@ -35,13 +35,13 @@ impl ReadAhead {
         }
     }
 
-    /// Something was written, or erased.
+    /// Drops all pages, since something was written or erased.
     pub(crate) fn forget(&mut self) {
         self.pages.clear();
         self.next_block = 0;
     }
 
-    /// When a page that was read ahead is there.
+    /// When a page that was read ahead is in the controller; `None` if it was not read ahead.
     pub(crate) fn ready(&self, page: PageAddress) -> Option<Nanos> {
         self.pages.iter().find(|ahead| ahead.page == page).map(|ahead| ahead.ready)
     }

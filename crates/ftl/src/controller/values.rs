@@ -1,5 +1,5 @@
-//! Values of small pairs in the order of their keys: who goes along an ordered index again finds neighbours beside each other, and not each
-//! on a page of its own among pairs that are dead.
+//! A cache of small values in key order. A repeated scan of an ordered index finds neighbouring values beside each other, instead of each
+//! on a page of its own among dead pairs.
 //!
 //! ```text
 //!   page of the index, in a life of its superblock:   entries 0 ... 31 | 32 ... 63 | ...
@@ -7,10 +7,10 @@
 //!                                                          block        block: [end u16] x 32, then [key bytes u8] [key] [value] of each
 //! ```
 //!
-//! An entry of such a page names one version of a pair for ever, wherever that is moved: a value that was seen for it once is its value. A block
-//! has those that were seen, and shows each to its key alone. Blocks are memory beside the drive's DRAM, which the medium gives up of that for
-//! its pages ([`Backing::give_up`]); when it has no more to give, a block leaves that nobody asked for since it was made, or since the last
-//! round. One that grows takes the room that it had, and stays as it was where there is none for more.
+//! An entry of such a page names one version of a pair for ever, wherever that is moved, so a value once seen for it stays its value. A block
+//! holds the values that were seen, and returns each only for its own key. Blocks are memory beside the drive's DRAM, which the medium gives up
+//! from its memory for pages ([`Backing::give_up`]). When it has no more to give, a block is evicted that nobody asked for since it was made or
+//! since the last round. A block that grows uses its own room too; if that is not enough, it stays as it was.
 
 use crate::layout::address::Grain;
 use kvssd_flash::{Backing, Blob};
@@ -23,20 +23,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Entries of a block.
 const ENTRIES: usize = 32;
 
-/// The longest value that is kept. An estimate: of longer ones a few fill a page, and to copy them takes longer than to find them.
+/// The longest value that is kept. An estimate: a few longer ones fill a page, and copying them takes longer than finding them.
 const SMALL_BYTES_MAX: usize = 512;
 const _: () = assert!(ENTRIES * (1 + KEY_BYTES_MAX + SMALL_BYTES_MAX) <= u16::MAX as usize, "ends have two bytes");
 
-/// Blocks that were asked for since the last round and stay, while one is looked for that leaves: then the next one does. An estimate.
+/// How many recently used blocks one eviction passes over before it evicts the next one. An estimate.
 const STAYING_MAX: usize = 64;
 
-/// So often a medium is asked that has never given anything: those who look at its pages keep them. An estimate.
+/// A medium that has never given memory is asked this often, since readers may hold its pages at the time; then the cache is off. An estimate.
 const ASKS_MAX: u32 = 64;
 
-/// What a block takes beside its values, with its name twice: an estimate.
+/// Bytes that a block takes beside its values, including its name twice. An estimate.
 const BLOCK_BYTES: u64 = 256;
 
-/// Entries of a page of an index beside each other.
+/// The name of a block: neighbouring entries of one index page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BlockName {
     pub(crate) page: Grain,
@@ -46,7 +46,7 @@ pub(crate) struct BlockName {
     pub(crate) block: u32,
 }
 
-/// In which of a page's blocks the entry of that number is, and which one of the block it is.
+/// The block of its page that entry `number` is in, and the entry's position in that block.
 pub(crate) fn block_of(number: u32) -> (u32, usize) {
     (number / ENTRIES as u32, number as usize % ENTRIES)
 }
@@ -54,7 +54,7 @@ pub(crate) fn block_of(number: u32) -> (u32, usize) {
 /// The pairs of a block that were seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Block {
-    /// A bit for each.
+    /// A bit for each entry: whether it was seen.
     seen: u32,
     /// Where the pair of each entry ends, and that of the next one begins.
     ends: [u16; ENTRIES],
@@ -97,7 +97,7 @@ impl Block {
     }
 }
 
-/// A pair that was seen, of which entry of a block.
+/// A pair that was seen, and its entry in a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeenPair<'p> {
     pub(crate) entry: usize,
@@ -122,7 +122,7 @@ struct Kept {
 #[derive(Debug, Default)]
 pub(crate) struct Values {
     blocks: BTreeMap<BlockName, Kept>,
-    /// The next one that may leave first.
+    /// The order of eviction, the next candidate first.
     order: VecDeque<BlockName>,
     bytes: u64,
     /// What the medium has given.
@@ -140,7 +140,7 @@ impl Values {
     /// A block, if it is kept.
     pub(crate) fn find(&self, name: &BlockName) -> Option<Arc<Block>> {
         let kept = self.blocks.get(name)?;
-        // Who only reads a line shares it with other cores.
+        // The flag is written only if it changes: cores share a cache line that is only read.
         if !kept.was_asked.load(Ordering::Relaxed) {
             kept.was_asked.store(true, Ordering::Relaxed);
         }
@@ -166,13 +166,13 @@ impl Values {
         }
     }
 
-    /// Room for so many bytes more: the medium's, or that of blocks which leave for the one of that name.
+    /// Makes room for `bytes` more: with memory of the medium, or by evicting blocks other than `name`. Returns whether there is room.
     fn make_room(&mut self, bytes: u64, name: &BlockName, backing: &dyn Backing) -> bool {
         while self.bytes + bytes > self.bytes_max {
             let given_bytes = backing.give_up();
             self.bytes_max += given_bytes;
             self.asked_in_vain += u32::from(self.bytes_max == 0);
-            // For one that is too large for all of it, nobody leaves.
+            // Nothing is evicted for a block that is larger than the whole cache.
             if given_bytes == 0 && (bytes > self.bytes_max || !self.let_one_go(name)) {
                 return false;
             }
@@ -180,7 +180,7 @@ impl Values {
         true
     }
 
-    /// Lets go of another block than the one of that name, if there is one.
+    /// Evicts a block other than `name`. Returns whether there was one.
     fn let_one_go(&mut self, name: &BlockName) -> bool {
         if self.blocks.len() == usize::from(self.blocks.contains_key(name)) {
             return false;
@@ -309,7 +309,7 @@ mod tests {
         Arc::new(Block::default().with(&pairs))
     }
 
-    /// Keeps a block of so many pairs under the name of each page in turn; gives how many pairs the pages have then, of 2.
+    /// Keeps a block of so many pairs under the name of each page in turn; returns how many pairs the pages have then, of 2.
     fn keep_in_turn(values: &mut Values, giver: &Giver, kept: &[(u64, usize)]) -> [usize; 2] {
         for &(page, count) in kept {
             values.keep(name(page, 0, 0), block_of_pairs(count), giver);

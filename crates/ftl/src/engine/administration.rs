@@ -1,4 +1,4 @@
-//! What is done to namespaces: they are made, deleted and listed.
+//! Administration of namespaces: creates, deletes and lists them.
 //!
 //! ```text
 //!   create   an empty index, a note in the journal
@@ -24,7 +24,7 @@ use kvssd_types::{Key, KvError, NamespaceId, Nanos, OwnedKey};
 const REMOVED_PER_STEP: usize = 32;
 
 impl Engine {
-    /// Makes a namespace at `at`; gives when it is there, and its number.
+    /// Makes a namespace at `at`; returns when it is there, and its number.
     ///
     /// # Errors
     /// [`KvError::InvalidNamespace`] with what cannot be, [`KvError::TooManyNamespaces`] when the design has no more or
@@ -37,7 +37,7 @@ impl Engine {
         self.create_namespace_at(None, attributes, at)
     }
 
-    /// As [`Engine::create_namespace`], under a number that is free ([`Engine::free_numbers`]); none for the first that is.
+    /// Like [`Engine::create_namespace`], under a free number ([`Engine::free_numbers`]); `None` takes the first free one.
     ///
     /// # Errors
     /// As [`Engine::create_namespace`].
@@ -47,7 +47,7 @@ impl Engine {
         attributes: NamespaceAttributes,
         at: Nanos,
     ) -> (Nanos, Result<NamespaceId, KvError>) {
-        // A quota of no bytes is none, as on the wire.
+        // A quota of 0 bytes means no quota, as on the wire.
         let quota_bytes = attributes.quota_bytes.filter(|bytes| *bytes > 0);
         let attributes = NamespaceAttributes { quota_bytes, ..attributes };
         let created = self.administer_for(at, |engine| match engine.create(id, attributes.clone(), at) {
@@ -61,7 +61,7 @@ impl Engine {
         created
     }
 
-    /// Does what an engine that has failed refuses; gives when it is done, and what comes of it.
+    /// Does `work` unless the engine has failed. Returns when it is done, and its result.
     pub(super) fn administer_for<T>(
         &mut self,
         at: Nanos,
@@ -75,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// The same, where nothing comes of it.
+    /// The same, for work without a result.
     pub(super) fn administer(
         &mut self,
         at: Nanos,
@@ -90,14 +90,14 @@ impl Engine {
         self.share_logs();
     }
 
-    /// The numbers that a namespace can be made under, in order. Where there are none, those of namespaces that were deleted are
-    /// free after [`Engine::free_all_numbers`].
+    /// The free numbers for new namespaces, in order. If there are none, [`Engine::free_all_numbers`] frees those of deleted
+    /// namespaces.
     #[must_use]
     pub fn free_numbers(&self) -> Vec<NamespaceId> {
         self.namespaces.free_ids().collect()
     }
 
-    /// Removes what is left of deleted namespaces, so that their numbers are free; gives when that is so.
+    /// Removes what is left of deleted namespaces, so that their numbers are free. Returns when that is done.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -125,7 +125,7 @@ impl Engine {
             return Err(KvError::TooManyNamespaces { namespaces: self.namespaces.iter().count() as u32 });
         }
         let attributes = match self.media.durable.is_on() {
-            // Before a number is given again there is a checkpoint, whose pages are counted.
+            // A number is reused only behind a checkpoint, whose pages count: no other namespace of this number has this birth.
             true => attributes.with_birth(self.media.durable.journal.number + 1),
             false => attributes,
         };
@@ -139,7 +139,7 @@ impl Engine {
         4 * u64::from(self.geometry().page_bytes)
     }
 
-    /// Deletes a namespace at `at`: hosts do not see it any more when this is done. What it had is removed in the
+    /// Deletes a namespace at `at`. When this is done, hosts do not see it any more; its pairs are removed in the
     /// background.
     ///
     /// # Errors
@@ -157,8 +157,8 @@ impl Engine {
         self.note_at(at, Change::Deleted { namespace: id.0 })
     }
 
-    /// Maps a namespace to so many logs from `at` on, or to all; what was written stays where it is. Gives when that is
-    /// so.
+    /// Maps a namespace to `logs` logs from `at` on, `None` for all; what was written stays where it is. Returns when that is
+    /// done.
     ///
     /// # Errors
     /// [`KvError::NoSuchNamespace`], and what the flash operations answer.
@@ -172,7 +172,7 @@ impl Engine {
         self.note_at(at, Change::Assigned { namespace: id.0, logs })
     }
 
-    /// Makes a namespace another cache at `at`, or none. What becomes a cache, or none any more, must be empty. Gives when that is so.
+    /// Sets, at `at`, which cache a namespace is, if any. It must be empty to become a cache or to stop being one. Returns when that is done.
     ///
     /// # Errors
     /// [`KvError::NoSuchNamespace`], [`KvError::InvalidNamespace`] with what cannot be, and what the flash operations answer.
@@ -204,7 +204,7 @@ impl Engine {
         if !self.media.durable.is_on() {
             return Ok(done);
         }
-        // A program that knows no such change refuses the checkpoint.
+        // A checkpoint follows: a program that does not know this change refuses the checkpoint.
         self.collector.clock = self.collector.clock.max(done);
         while self.collector.is_busy() {
             self.collect()?;
@@ -220,7 +220,7 @@ impl Engine {
         })
     }
 
-    /// So many bytes of DRAM are kept beside the firmware from here on, for what the namespaces are caches by.
+    /// Keeps `bytes` of DRAM beside the firmware from here on, for the bookkeeping of namespaces that are caches.
     pub fn keep_beside(&mut self, bytes: u64) {
         if bytes != self.beside_bytes {
             self.beside_bytes = bytes;
@@ -228,7 +228,7 @@ impl Engine {
         }
     }
 
-    /// Tells the logs whose they are.
+    /// Tells the logs which namespaces use them.
     pub(super) fn share_logs(&mut self) {
         let wanted = self.namespaces.iter().map(|namespace| (namespace.id, namespace.attributes.logs));
         self.media.log.placement.share(wanted);
@@ -274,7 +274,7 @@ impl Engine {
     /// A step towards the end of a namespace that was deleted.
     pub(super) fn remove_some(&mut self, id: NamespaceId) -> Result<(), KvError> {
         self.work_on(id, |io, namespace| match namespace.index.growth() {
-            // It may know of pairs that it does not list yet.
+            // The index may hold pairs that it does not list yet.
             Growth::Background | Growth::Changes | Growth::Foreground => grow(io, namespace),
             Growth::None if !namespace.index.uncompared().is_empty() => {
                 commands::compare(io, namespace, Uncompared::Some)
@@ -293,8 +293,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes what is left of the namespaces that were deleted, and has the journal forget them: their numbers are
-    /// free when it returns. This takes as long as their pairs take to delete. Gives when it is done.
+    /// Removes what is left of the deleted namespaces and makes the journal forget them, so that their numbers are free.
+    /// This takes as long as deleting their pairs takes. Returns when it is done.
     fn finish_removals(&mut self, at: Nanos) -> Result<Nanos, KvError> {
         self.growth_clock = self.growth_clock.max(at);
         while let Some(id) = self.namespaces.dying() {
@@ -325,7 +325,7 @@ impl Engine {
     }
 }
 
-/// The records of an index are no more, all at once: a mount need not know where they lay to do what came before.
+/// Gives up all records of an index at once. A mount can redo earlier changes without knowing where these records lay.
 fn remove_index(io: &mut Io<'_>, namespace: &Namespace) {
     let grains = |own: &OwnRecord| io.packing().grains_of(own.bytes as usize);
     let mut own: Vec<(Grain, u32)> = namespace.index.own_records().iter().map(|own| (own.place, grains(own))).collect();
@@ -342,7 +342,7 @@ fn remove_index(io: &mut Io<'_>, namespace: &Namespace) {
     }
 }
 
-/// Records that follow one another, as runs; none leaves its superblock.
+/// Merges records that follow one another into runs. No run crosses the end of a superblock.
 fn runs(records: &[(Grain, u32)], superblock_grains: u64) -> Vec<(Grain, u32)> {
     let mut runs: Vec<(Grain, u32)> = Vec::new();
     for &(place, grains) in records {
@@ -358,7 +358,7 @@ fn runs(records: &[(Grain, u32)], superblock_grains: u64) -> Vec<(Grain, u32)> {
     runs
 }
 
-/// Removes the next pairs of a namespace, or begins again. When pairs are left that cannot be listed, they stay until
+/// Removes the next pairs of a namespace; at the end of the list it begins again. Pairs that cannot be listed stay until
 /// the next mount.
 fn remove_pairs(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
     let NamespaceFate::Dies(from) = namespace.fate.clone() else { return Ok(()) };
@@ -371,7 +371,7 @@ fn remove_pairs(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvErro
     Ok(())
 }
 
-/// Removes some pairs from a key on; gives the last of them.
+/// Removes some pairs, from a key on. Returns the last of their keys.
 fn remove_from(io: &mut Io<'_>, namespace: &mut Namespace, from: Option<&[u8]>) -> Result<Option<OwnedKey>, KvError> {
     let keys = commands::listed(io, namespace.index.as_mut(), from.map(Key::new).transpose()?, REMOVED_PER_STEP)?;
     for key in &keys {

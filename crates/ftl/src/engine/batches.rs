@@ -1,4 +1,4 @@
-//! A batch over several engines: each makes its share, and all count or none.
+//! A batch over several engines: each makes its share, and all shares count or none.
 //!
 //! ```text
 //!   prepare_batch     each engine: may refuse        -> abandon_batch on those that did not, and nothing has changed
@@ -7,12 +7,12 @@
 //!   end_batch         each but the coordinator       -> it goes on
 //! ```
 //!
-//! Whoever calls has all these engines, and that of the coordinator, for itself from the first call to the last; so one number, of the last batch
-//! that was decided, is all that a mount must know. In between an engine refuses everything else, and writes no checkpoint. When a call fails other
-//! than by a refusal of `prepare_batch`, nobody knows whether the batch will count: all engines are to be dropped, and mounted anew.
+//! The caller has exclusive access to all these engines, including the coordinator's, from the first call to the last. So a mount needs to
+//! know only one number: that of the last batch that was decided. In between, an engine refuses everything else and writes no checkpoint. If
+//! a call fails other than by a refusal of `prepare_batch`, nobody knows whether the batch will count: drop all engines and mount them again.
 //!
-//! What it does not do: requests that may come again, and drives whose write buffer is volatile: of those each mount goes to a moment of its
-//! own.
+//! Not supported: requests that a host may send again, and drives with a volatile write buffer, since each mount of such a drive goes back to
+//! a time of its own.
 
 use super::Engine;
 use crate::commands::batch::{self, Prepared};
@@ -22,33 +22,33 @@ use crate::journal::{BatchNote, Change};
 use kvssd_flash::PowerLoss;
 use kvssd_types::{BatchChange, Command, KvError, NamespaceId, Nanos};
 
-/// How much of a batch is made.
+/// Which phase of a batch to execute.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// All of it.
     All,
-    /// What can be refused.
+    /// Only the part that can be refused.
     First,
 }
 
 /// How far a share has come.
 #[derive(Clone)]
 pub(super) enum Share {
-    /// What can be refused is made.
+    /// The part that can be refused is made.
     Prepared(Prepared),
     /// All of it is made, and counts if the coordinator decides so.
     Finished,
 }
 
 impl Engine {
-    /// The last batch that this engine has decided as a coordinator. A batch that comes gets a larger number.
+    /// The last batch that this engine has decided as a coordinator. The next batch must have a larger number.
     #[must_use]
     pub fn decided(&self) -> BatchSequence {
         self.media.durable.decided
     }
 
-    /// Makes the part of a share that can be refused; gives when that is done. When it is refused everything is as it was, and nothing is under
-    /// way.
+    /// Makes the part of a share that can be refused. Returns when that is done. After a refusal everything is as it was, and no batch is in
+    /// progress.
     ///
     /// # Errors
     /// As a batch.
@@ -61,7 +61,7 @@ impl Engine {
         (done, reply.map(|_| ()))
     }
 
-    /// Takes back what [`Engine::prepare_batch`] has made of these changes: another engine has refused its share. Gives when that is done.
+    /// Undoes what [`Engine::prepare_batch`] has made of these changes, since another engine has refused its share. Returns when that is done.
     ///
     /// # Errors
     /// [`KvError::InvalidCommand`] when none of them was prepared, and what the flash operations answer.
@@ -78,8 +78,8 @@ impl Engine {
         (done, abandoned)
     }
 
-    /// Makes the rest of a share that was prepared, and commits it: it counts if the coordinator decides `sequence`. Gives when that is done.
-    /// What keeps the pages must not hold commits back: what this has noted is to be as safe as anything will be before the decision is.
+    /// Makes the rest of a prepared share and commits it: it counts if the coordinator decides `sequence`. Returns when that is done. The
+    /// backing must not hold commits back: these notes must be as safe as they will ever be before the coordinator decides.
     ///
     /// # Errors
     /// As [`Engine::abandon_batch`].
@@ -101,8 +101,8 @@ impl Engine {
         (done.max(settled), committed)
     }
 
-    /// The coordinator, when all others have finished: makes the rest of its own share, if it has one (`changes` are empty if not), and notes
-    /// that the batch counts. Commits as [`Engine::finish_batch`] does. Gives when that is done.
+    /// For the coordinator, after all others have finished: makes the rest of its own share (`changes` are empty if it has none), and notes
+    /// that the batch counts. Commits as [`Engine::finish_batch`] does. Returns when that is done.
     ///
     /// # Errors
     /// As [`Engine::abandon_batch`], and [`KvError::InvalidCommand`] when `sequence` is not behind the last that was decided.
@@ -124,7 +124,7 @@ impl Engine {
         (done.max(settled), decided)
     }
 
-    /// The coordinator has decided the batch whose share this engine has finished: it goes on.
+    /// Ends a finished share after the coordinator has decided its batch: the engine takes commands again.
     ///
     /// # Errors
     /// As [`Engine::abandon_batch`].
@@ -139,7 +139,7 @@ impl Engine {
         ended
     }
 
-    /// Makes the rest of a share and notes what it counts by; gives when that is answered, when the work is done, and whether it could be.
+    /// Makes the rest of a share and adds `note`, by which it counts. Returns when that is answered, when the work is done, and the result.
     fn make_share(
         &mut self,
         changes: &[BatchChange<'_>],
@@ -156,7 +156,7 @@ impl Engine {
         let Engine { media, namespaces, locks, .. } = self;
         let mut io = Io::new(media, at, false);
         let made = prepared.map_or(Ok(()), |prepared| batch::finish(&mut io, namespaces, changes, &prepared));
-        // What is half made must not be built upon.
+        // Nothing may build on a share that is half made, so every error is fatal.
         let made = made.map_err(|error| if error.is_fatal() { error } else { KvError::Failed(error.to_string()) });
         if made.is_ok() {
             io.note(Change::Batch(note));

@@ -37,31 +37,31 @@ const VICTIMS_MAX: u32 = 1 << 10;
 /// The most placement handles. An estimate: drives have 8 to 16.
 pub const PLACEMENT_HANDLES_MAX: u32 = 64;
 
-/// The part of the DRAM that values take that iterators read ahead. An estimate.
+/// Iterators read ahead into 1 / PREFETCH_SHARE of the DRAM for values. An estimate.
 const PREFETCH_SHARE: u64 = 16;
 
 /// Superblocks that a drive keeps free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptFree {
-    /// By garbage collection for itself; all others are beside these.
+    /// Those that garbage collection keeps for itself. The numbers below do not include them.
     pub collector: u32,
-    /// It works while fewer are free.
+    /// Garbage collection works while fewer are free.
     pub low: u32,
     /// Changes wait while fewer are free.
     pub high: u32,
-    /// An index's own work waits while fewer are free, and changes with it where it keeps them out.
+    /// An index's own work waits while fewer are free, and so do the changes that this work keeps out.
     pub high_of_growth: u32,
 }
 
-/// DRAM that what a drive can do without leaves for logs and clients. An estimate.
+/// Pages of DRAM that optional buffers leave for logs and clients. An estimate.
 const KEPT_BACK_PAGES: u64 = 8;
 
 /// DRAM for sections of a tiny drive.
 const TINY_SECTION_PAGES: u64 = 6;
 
 impl Design {
-    /// The firmware, on an erased drive of `profile` whose pages `backing` keeps, prepared for the day when the power
-    /// goes where `profile.memory.power_loss` says so.
+    /// Builds the firmware on an erased drive of `profile` whose pages `backing` keeps. Unless `profile.memory.power_loss` is
+    /// ignored, the drive is formatted, so that it can be mounted after a power cut.
     ///
     /// # Errors
     /// [`DesignError::DoesNotFit`] when the drive is too small or its pages are of the wrong size, and
@@ -74,7 +74,7 @@ impl Design {
         Ok(engine)
     }
 
-    /// The firmware, on a drive of `profile` that was built by this design and whose power went.
+    /// Mounts a drive of `profile` that this design built and that lost its power.
     ///
     /// # Errors
     /// As [`Design::build`], and [`DesignError::Drive`] when the medium holds no such drive.
@@ -82,11 +82,11 @@ impl Design {
         self.mount_part(profile, backing, BatchSequence::default())
     }
 
-    /// As [`Design::mount`], of a drive that has made its shares of batches over several: those up to `decided` count, which is
-    /// [`Engine::decided`] of their coordinator. The coordinator itself is mounted by [`Design::mount`].
+    /// Like [`Design::mount`], for a drive with shares of batches over several drives: those up to `decided` count. That is
+    /// [`Engine::decided`] of their coordinator, which is itself mounted with [`Design::mount`].
     ///
     /// # Errors
-    /// As [`Design::mount`], also when the drive has gone on behind a batch that `decided` does not know.
+    /// As [`Design::mount`], and an error if the drive has gone on behind a batch that is later than `decided`.
     pub fn mount_part(
         &self,
         profile: &Profile,
@@ -147,7 +147,7 @@ impl Design {
         Ok(engine)
     }
 
-    /// Whether a drive of `profile` can have the parameters. Before that is known, sizes that follow from them mean nothing.
+    /// Checks that a drive of `profile` can have the parameters. Sizes computed from unchecked parameters mean nothing.
     ///
     /// # Errors
     /// [`DesignError::DoesNotFit`] with what cannot be.
@@ -157,7 +157,7 @@ impl Design {
         fits.map_err(|why| DesignError::DoesNotFit { design, profile: profile_name, why })
     }
 
-    /// What the out-of-band areas of a drive of `geometry` look like: as they are, or as they are chosen for a new one.
+    /// The format of the out-of-band areas on a drive of `geometry`: the existing one, or the one chosen for a new drive.
     #[must_use]
     pub fn oob_format(&self, geometry: &Geometry) -> OobFormat {
         self.out_of_band.unwrap_or_else(|| self.format_of(geometry, self.tags(geometry)))
@@ -167,12 +167,12 @@ impl Design {
         let grains_per_page = self.packing(geometry).grains_per_page;
         let format = OobFormat::new(grains_per_page, self.namespaces_max, tags);
         let fits = OOB_HEAD_BYTES as usize + format.bytes_max(grains_per_page) <= geometry.oob_bytes as usize;
-        // Tags that follow from keys need not lie there.
+        // Tags that follow from keys need not be stored out of band.
         if !fits && self.index.plan().has_tags_of_keys() { format.with_bitmap(grains_per_page) } else { format }
     }
 
-    /// The number that all tags of a new drive are below: those of its own index, and those of the reserved
-    /// indexes of its catalogue, if out-of-band areas have room. A drive that exists keeps its format.
+    /// The exclusive upper bound of all tags of a new drive: those of its own index and, if out-of-band areas have room, those
+    /// of the reserved indexes of its catalogue. An existing drive keeps its format.
     fn tags(&self, geometry: &Geometry) -> u64 {
         let room = self.room(geometry);
         let own = self.index.plan().tags(&room);
@@ -224,8 +224,8 @@ impl Design {
         }
     }
 
-    /// What the design keeps in DRAM on a drive of `geometry`, cached sections aside, at most: half of the superblocks
-    /// have as many pages of invalid mappings as they can (Plus, "Memory Accounting"), and a pair lies in every grain.
+    /// The most DRAM that the design takes on a drive of `geometry`, without cached sections. It assumes that half of the
+    /// superblocks have all their pages of invalid mappings (Plus, "Memory Accounting"), and a pair in every grain.
     #[must_use]
     pub fn dram_at_most(&self, geometry: &Geometry) -> DramUse {
         let mut dram = self.dram_beside_index(geometry);
@@ -238,7 +238,7 @@ impl Design {
         dram
     }
 
-    /// DRAM that the drive leaves for what it can do without.
+    /// DRAM that the drive leaves for optional buffers.
     fn spare_bytes(&self, profile: &Profile) -> u64 {
         let mut needed = self.dram_beside_index(&profile.geometry);
         self.index.plan().charge(&self.room(&profile.geometry), &mut needed);
@@ -246,7 +246,7 @@ impl Design {
         profile.memory.dram_bytes.saturating_sub(needed.total_bytes() + kept_back)
     }
 
-    /// Of that, what is neither the index's own nor what iterators read ahead.
+    /// The part of [`Design::dram_at_most`] that is neither the index's own nor read ahead by iterators.
     fn dram_beside_index(&self, geometry: &Geometry) -> DramUse {
         let (packing, room) = (self.packing(geometry), self.room(geometry));
         let superblocks = u64::from(geometry.superblocks());
@@ -266,8 +266,8 @@ impl Design {
         dram
     }
 
-    /// What the index of a drive of `profile` with so many pairs will do, on paper, with the [changes](Outlook::changes) before; none
-    /// where its plan has no [`Forecast`].
+    /// A computed forecast for the index of a drive of `profile` with `pairs` pairs after these [changes](Outlook::changes). `None` if its plan
+    /// has no [`Forecast`].
     #[must_use]
     pub fn forecast(&self, profile: &Profile, pairs: u64, key_bytes: u32, changes: Option<u64>) -> Option<Forecast> {
         let Profile { geometry, memory, .. } = profile;
@@ -280,7 +280,7 @@ impl Design {
         plan.forecast(&Outlook { room: self.room(geometry), dram_bytes, pairs, key_bytes, changes, unit_pages })
     }
 
-    /// Whether a drive of `profile` answers a write of a part of a mapped block before what is missing of it is read.
+    /// Whether a drive of `profile` answers a partial write of a mapped block before it has read the missing part.
     #[must_use]
     pub fn gathers(&self, profile: &Profile) -> bool {
         let grain_bytes = self.packing(&profile.geometry).grain_bytes;
@@ -320,7 +320,7 @@ impl Design {
         u64::from(superblocks) * self.packing(&profile.geometry).superblock_bytes()
     }
 
-    /// The most pairs that an index takes on a drive of `profile`, where that does not hang on flash or DRAM.
+    /// The most pairs that an index takes on a drive of `profile`; `None` if only flash or DRAM limits that.
     #[must_use]
     pub fn pairs_max(&self, profile: &Profile) -> Option<u64> {
         self.index.plan().pairs_max(&self.room(&profile.geometry))
@@ -352,13 +352,13 @@ impl Design {
         self.low_superblocks(geometry) + open + STEP_SUPERBLOCKS as u32
     }
 
-    /// Garbage collection works while fewer superblocks are free, beside those that it keeps for itself: with several
-    /// targets one more for each, since what is free on one is no good to the logs of others.
+    /// Garbage collection works while fewer superblocks are free, beside those that it keeps for itself. With several
+    /// targets it keeps one more for each, since the logs of one target cannot use a superblock of another.
     fn low_superblocks(&self, geometry: &Geometry) -> u32 {
         (self.gc_low_superblocks + 1) * geometry.targets() - 1
     }
 
-    /// How many superblocks a drive of `geometry` keeps free, and for whom; what a journal needs is not among them.
+    /// The superblocks that a drive of `geometry` keeps free, without what a journal needs.
     #[must_use]
     pub fn kept_free(&self, geometry: &Geometry) -> KeptFree {
         let high = self.gc_high_superblocks * geometry.targets();

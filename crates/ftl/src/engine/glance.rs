@@ -1,4 +1,4 @@
-//! Retrieves and iterators that change nothing of the pairs, so that several go on at a time.
+//! Glances: retrieves and iterator commands that change no pair, so that several threads can run them at a time.
 //!
 //! ```text
 //!   key -> sections in DRAM -> a page that is gathered, or on a medium that shows it ([`Backing::look`]) -> value
@@ -6,8 +6,8 @@
 //!                       +----------- not to be seen -------------+--> none: the command must be executed
 //! ```
 //!
-//! A glance takes no virtual time: it is for drives that nobody times. Some ([`LOOKS_MAX`]) are left to the command, so that a drive that is
-//! only read goes on with its own work, and knows what is used.
+//! A glance takes no virtual time: it is for drives that nobody times. Now and then a glance is refused ([`LOOKS_MAX`]) and the command is
+//! executed instead, so that a drive that is only read goes on with its own work, and knows what is used.
 //!
 //! [`Backing::look`]: kvssd_flash::Backing::look
 
@@ -22,8 +22,8 @@ use kvssd_flash::rope::RopeRef;
 use kvssd_types::{Command, Key, KvError, NamespaceId, Reply};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A few looks in so many are no glances, one behind the other: who looks beside others, and again when he has the drive alone, is to see
-/// nothing both times. Estimates: every few milliseconds, and as many threads as cores.
+/// Of every LOOKS_MAX looks, NO_GLANCES in a row are refused: a caller that looks beside others, and again when it has the drive alone,
+/// must be refused both times. Estimates: every few milliseconds, and as many threads as cores.
 const LOOKS_MAX: u64 = 16_384;
 const NO_GLANCES: u64 = 4;
 
@@ -36,7 +36,7 @@ pub(super) struct Glances {
 }
 
 impl Glances {
-    /// Another look; gives whether it may be a glance.
+    /// Counts a look. Returns whether it may be a glance.
     fn look(&self) -> bool {
         self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS_MAX < LOOKS_MAX - NO_GLANCES
     }
@@ -53,8 +53,8 @@ impl Glances {
 }
 
 impl Engine {
-    /// The answer to a retrieve, an exist, or a command on an iterator that reads nothing ahead, if it can be given without changing anything
-    /// but iterators. Else, and of every other command, none: [`Engine::execute_in`] gives it.
+    /// Answers a retrieve, an exist, or a command on an iterator without read-ahead, if that changes nothing but iterators. `None` otherwise,
+    /// and for every other command: then [`Engine::execute_in`] answers it.
     #[must_use]
     pub fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
         let (key, wanted) = match *command {
@@ -68,7 +68,7 @@ impl Engine {
         let position = namespace.index.glance(key, &mut looker)?;
         let Some(place) = position.place else { return Some(Err(KvError::KeyNotFound)) };
         let Some(wanted) = wanted else { return Some(Ok(Reply::Exists)) };
-        // An index that keeps whole keys has not looked.
+        // An index that keeps whole keys has not looked at the record.
         let seen = match looker.seen.filter(|seen| seen.place == place) {
             Some(seen) => seen,
             None => media.record_at(place, key, Some(wanted))??,
@@ -81,7 +81,7 @@ impl Engine {
         Some(Ok(Reply::Retrieved { value: media.value_of(seen)?, value_bytes }))
     }
 
-    /// The answer to a command on an iterator that reads nothing ahead.
+    /// The answer to a command on an iterator without read-ahead.
     fn go_along(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Reply> {
         if !command.is_of_iterator() {
             return None;
@@ -104,7 +104,7 @@ impl Engine {
     /// A namespace that may be looked at now.
     fn looked_at(&self, namespace: NamespaceId) -> Option<&Namespace> {
         let namespace = self.namespaces.get(namespace).filter(|namespace| namespace.lives())?;
-        // What is half made is nobody's to see.
+        // Nobody may see changes that are half made.
         let is_shown = self.failure.is_none()
             && self.share.is_none()
             && self.media.space.packing.layout != RecordLayout::Blocks
@@ -130,7 +130,7 @@ impl Engine {
 struct Looker<'g> {
     media: &'g Media,
     key: Key<'g>,
-    /// The first byte of the value, and how many; none where it is to be there.
+    /// First byte and length of the wanted part of the value; `None` if only existence is asked.
     wanted: Option<(u32, u32)>,
     /// The key's record.
     seen: Option<Seen>,

@@ -8,18 +8,18 @@ use crate::namespace::Namespace;
 use kvssd_flash::timing::{Actor, Lane};
 use kvssd_types::{KvError, NamespaceId, Nanos};
 
-/// Work that let no change in, or no command ([`Growth`](crate::index::Growth)): tables that are all split at once, a
-/// MemTable or a local index that is full.
+/// How often an index's own work kept out changes or all commands ([`Growth`](crate::index::Growth)), and for how long:
+/// tables that are all split at once, a full MemTable or a full local index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GrowthCounters {
-    /// How often it was done to its end.
+    /// How often such work was completed.
     pub closures: u64,
-    /// How long it took, in nanoseconds, all together, with the garbage collection that made room for it.
+    /// How long it took in total, in nanoseconds, with the garbage collection that made room for it.
     pub closed_ns: u64,
 }
 
 impl GrowthCounters {
-    /// It took so long, and is done or waits for room.
+    /// Adds work that took `took` and is complete, or else waits for room.
     pub(crate) fn add(&mut self, took: Nanos, is_done: bool) {
         self.closed_ns += took.0;
         self.closures += u64::from(is_done);
@@ -39,14 +39,14 @@ impl Engine {
         self.work_on(namespace, grow)
     }
 
-    /// Whether some pairs may have replaced others and were not compared with them: both count until they are.
+    /// Whether there are pairs that were not compared yet with those that they may have replaced. Until then both count.
     #[must_use]
     pub fn has_uncompared(&self) -> bool {
         self.namespaces.iter().any(|namespace| !namespace.index.uncompared().is_empty())
     }
 
     /// Compares all pairs of all namespaces with those that they may have replaced: from then on counts of pairs and bytes are
-    /// exact. Gives when it is done.
+    /// exact. Returns when it is done.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -54,7 +54,7 @@ impl Engine {
         self.administer(at, |engine| engine.compare_all(at))
     }
 
-    /// Makes room for indexes to grow, in the background; gives whether there is some.
+    /// Makes room for indexes to grow, in the background; returns whether there is some.
     pub(super) fn make_room_to_grow(&mut self) -> Result<bool, KvError> {
         if self.has_room_to_grow() {
             return Ok(true);
@@ -72,7 +72,7 @@ impl Engine {
         ids.into_iter().try_fold(at, |at, id| self.compare_in(id, at))
     }
 
-    /// Compares the pairs of a namespace, as far as there is room for the sections that this may evict; gives when it is done.
+    /// Compares the pairs of a namespace, as far as there is room for the sections that this may evict; returns when it is done.
     pub(super) fn compare_in(&mut self, id: NamespaceId, at: Nanos) -> Result<Nanos, KvError> {
         let left =
             |engine: &Engine| engine.namespaces.get(id).map_or(0, |namespace| namespace.index.uncompared().len());
@@ -90,7 +90,7 @@ impl Engine {
         Ok(done)
     }
 
-    /// Does work on a namespace that no command asked for.
+    /// Does background work on a namespace.
     pub(super) fn work_on(
         &mut self,
         namespace: NamespaceId,
@@ -118,7 +118,7 @@ impl Engine {
         self.namespaces.get(namespace).is_some_and(|namespace| namespace.index.growth().keeps_out(is_change))
     }
 
-    /// Finishes work of an index that keeps such a command of its namespace out, and moves `at` behind it.
+    /// Finishes the index work that keeps such a command of its namespace out, and moves `at` to its end.
     pub(super) fn finish_growth(
         &mut self,
         namespace: NamespaceId,

@@ -7,7 +7,7 @@ use crate::recovery::{self, MountReport};
 use kvssd_types::{Command, KvError, Nanos};
 
 impl Engine {
-    /// Makes an erased drive one that can be mounted.
+    /// Formats an erased drive, so that it can be mounted.
     pub(crate) fn format(&mut self) -> Result<(), KvError> {
         self.checkpoint(false)
     }
@@ -17,12 +17,12 @@ impl Engine {
     pub(crate) fn mount(&mut self, decided: BatchSequence) -> Result<MountReport, KvError> {
         let report = recovery::mount(&mut self.media, &mut self.namespaces, decided)?;
         self.collector.clock = report.took;
-        // The indexes had no bound while changes were redone.
+        // The indexes had no DRAM limit while changes were redone.
         self.share_anew();
         Ok(report)
     }
 
-    /// Ends the drive's life in order: the next mount finds everything at once.
+    /// Closes the drive in order: the next mount has nothing to redo.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -36,7 +36,7 @@ impl Engine {
             return Ok(());
         }
         if self.media.gathered.bytes() > 0 {
-            // What is not on flash then is not there at the next mount.
+            // What is not on flash by then is missing at the next mount.
             self.execute(Command::Flush, self.collector.clock).1?;
             while self.collector.is_busy() {
                 self.collect()?;
@@ -65,8 +65,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What comes behind a command whose work ended at `at`: nothing in the middle of a batch over several engines, since a checkpoint could
-    /// not be taken back.
+    /// Ends a command whose work ended at `at`: commits the journal and shares DRAM. In the middle of a batch over several engines it does
+    /// nothing, since a checkpoint could not be undone.
     pub(super) fn end_command(&mut self, at: Nanos) -> Result<(), KvError> {
         if self.share.is_some() {
             return Ok(());

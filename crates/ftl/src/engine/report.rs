@@ -26,7 +26,7 @@ impl Engine {
         self.limits.value_bytes_max
     }
 
-    /// Whether the drive takes a batch of that size, and each key is there once.
+    /// Checks that the drive takes a batch of that size, and that each key occurs once.
     ///
     /// # Errors
     /// [`KvError::BatchTooLarge`], [`KvError::InvalidCommand`].
@@ -34,13 +34,13 @@ impl Engine {
         batch::check(&self.media.space.geometry, &self.limits, changes)
     }
 
-    /// What the last command lacked that was refused with [`KvError::CapacityExceeded`], as far as was looked; nothing if none was.
+    /// What the last command lacked that was refused with [`KvError::CapacityExceeded`], as far as it was checked; empty if none was refused.
     #[must_use]
     pub fn lacks(&self) -> &[Lack] {
         &self.lacks
     }
 
-    /// Bytes of flash that pairs may take beside what namespaces take now that were not deleted.
+    /// Bytes of flash that pairs may still take; what deleted namespaces still hold counts as free.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         let capacity_bytes = self.limits.capacity_grains(&self.media) * u64::from(self.media.space.packing.grain_bytes);
@@ -76,14 +76,14 @@ impl Engine {
         }
     }
 
-    /// The time for which dies, channels and cores were taken so far, what lies ahead with it.
+    /// How long dies, channels and cores were reserved so far, including reservations that lie ahead.
     #[must_use]
     pub fn busy(&self) -> [(&'static str, Vec<Nanos>); 3] {
         let (dies, channels) = self.media.flash.busy();
         [("dies", dies), ("channels", channels), ("cores", self.media.controller.cores.busy().collect())]
     }
 
-    /// Who records what dies, channels and cores are taken for, and what commands wait for.
+    /// The recorder of what dies, channels and cores are used for, and what commands wait for.
     pub fn recording(&mut self) -> &mut Recording {
         self.media.flash.recording()
     }
@@ -94,13 +94,13 @@ impl Engine {
         self.media.flash.counters()
     }
 
-    /// Superblocks that nothing is written to, those that collection keeps for itself with them.
+    /// Free superblocks, including those that garbage collection keeps for itself.
     #[must_use]
     pub fn free_superblocks(&self) -> usize {
         self.media.space.superblocks.free()
     }
 
-    /// How often each block of the log was erased; the system superblock's are not.
+    /// The erase count of each block of the log, without the blocks of the system superblock.
     pub fn erases(&self) -> impl Iterator<Item = u32> {
         self.media.flash.erases().skip(self.media.space.geometry.target_dies() as usize)
     }
@@ -129,7 +129,7 @@ impl Engine {
         self.namespaces.get(namespace).is_some_and(|namespace| namespace.is_ordered)
     }
 
-    /// Has iterators read ahead by `plan` from their next command on, as far as the design has memory for it.
+    /// Makes iterators read ahead by `plan` from their next command on, as far as the design has memory for it.
     pub fn set_iterator_plan(&mut self, plan: IteratorPlan) {
         self.namespaces.iter_mut().for_each(|namespace| namespace.iterators.set_plan(plan));
     }

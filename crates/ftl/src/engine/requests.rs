@@ -1,4 +1,4 @@
-//! Changes that may come again: they are made once.
+//! Changes that a host may send again: each is made once.
 
 use super::Engine;
 use super::batches::Phase;
@@ -7,9 +7,9 @@ use crate::journal::clients::Fate;
 use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId};
 
 impl Engine {
-    /// Remembers from `at` on which changes of a client are made ([`Engine::execute_request`]). Gives when that is so,
-    /// and a number below 2^48: when it differs from the last time, the client was forgotten in between. When there are
-    /// too many clients, the one that was idle longest is forgotten.
+    /// Starts, at `at`, to remember which changes of a client are made ([`Engine::execute_request`]). Returns when that is
+    /// done, and a number below 2^48. If the number differs from the last time, the client was forgotten in between. If there
+    /// are too many clients, the one idle for longest is forgotten.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -27,8 +27,8 @@ impl Engine {
         Ok((done, self.media.durable.clients.since(client).expect("it has a slot")))
     }
 
-    /// The answer to a change that was made before, or a refusal when that is not known any more; none for a change
-    /// that is to be made.
+    /// The answer to a change that was made before, or an error if its outcome is not known any more. `None` if the change
+    /// is still to be made.
     #[must_use]
     pub fn recognize(&self, request: RequestId, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
         match self.media.durable.clients.fate(request) {
@@ -43,10 +43,9 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::execute_in`], for a store, delete or batch that may come again: it is made once, and answered as
-    /// often as it comes. What is refused was not made, and may be tried again. It is refused with
-    /// [`KvError::RequestForgotten`] when its client was not opened, or has had [`RequestId::WINDOW`] later changes
-    /// made.
+    /// Like [`Engine::execute_in`], for a store, delete or batch that the host may send again: it is made once, and answered
+    /// each time. A refused change was not made, and may be tried again. It is refused with [`KvError::RequestForgotten`] if
+    /// its client was not opened, or has had [`RequestId::WINDOW`] later changes made.
     #[expect(clippy::needless_pass_by_value, reason = "a command is given away, and may be tried twice within")]
     pub fn execute_request(
         &mut self,

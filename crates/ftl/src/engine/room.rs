@@ -12,11 +12,11 @@ use kvssd_types::{Command, KvError, NamespaceId, Nanos};
 /// Superblocks that a step of an index's own work may open.
 pub(crate) const GROWTH_SUPERBLOCKS: usize = 2;
 
-/// The part of the DRAM that what is kept for iterators may take. An estimate.
+/// Records kept for iterators may take 1 / HELD_SHARE of the DRAM. An estimate.
 const HELD_SHARE: u64 = 64;
 
-/// How often all superblocks are collected before a drive is full. Where pairs are much smaller than sections, moving a few of
-/// them rewrites many sections, and a superblock that is gained costs dozens that are collected. An estimate.
+/// How many times all superblocks are collected before the drive counts as full. Where pairs are much smaller than sections,
+/// moving a few pairs rewrites many sections, and it takes dozens of collections to gain one superblock. An estimate.
 const FUTILE_TURNS: u64 = 8;
 
 /// Collection had nothing to gain. It is not tried again until a record dies, or enough was written.
@@ -24,13 +24,13 @@ const FUTILE_TURNS: u64 = 8;
 pub(super) struct FutileCollection {
     /// Grains that lived then.
     live_grains: u64,
-    /// The count of programs from which on it is tried.
+    /// It is tried again once this many programs were counted.
     programs_until: u64,
 }
 
 impl Engine {
-    /// Collects until there is room; gives whether there is. It gives up after [`FUTILE_TURNS`] times as many superblocks
-    /// as the drive has: what is moved then takes all that is freed. It tries again when a record has died, or a superblock more was
+    /// Collects until there is room, and returns whether there is. It gives up after [`FUTILE_TURNS`] times as many superblocks
+    /// as the drive has, since moved records then take all that is freed. It tries again once a record has died, or another superblock was
     /// written.
     pub(super) fn collect_until(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
         let live_grains = self.media.space.superblocks.live_grains();
@@ -53,7 +53,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Ends the oldest iterator; its next command is refused with that. Gives whether there was one.
+    /// Ends the oldest iterator; its next command is refused for that reason. Returns whether there was one.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -71,7 +71,7 @@ impl Engine {
         Ok(())
     }
 
-    /// As [`Engine::collect_until`]; then deleted namespaces are removed for it, and iterators ended, the oldest first.
+    /// Like [`Engine::collect_until`]. If that is not enough, it removes deleted namespaces and ends iterators, the oldest first.
     pub(super) fn reclaim_until(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
         loop {
             if self.collect_until(&has_room)? {
@@ -98,13 +98,13 @@ impl Engine {
         self.media.space.superblocks.free() >= self.free_to_grow()
     }
 
-    /// So many superblocks are free for such a step.
+    /// The free superblocks that such a step needs.
     pub(super) fn free_to_grow(&self) -> usize {
         self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
     }
 
-    /// Waits until as many superblocks are free as the command may need beside the reserve: for garbage collection, or for
-    /// the moment when it made the room, which another command may have waited for before.
+    /// Waits until as many superblocks are free as the command may need beside the reserve. It waits for garbage collection, or
+    /// for the time at which collection made the room, even if an earlier command already waited for that.
     pub(super) fn wait_for_room(&mut self, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
         let bytes = self.bytes_wanted(command)?;
         if bytes > 0 {
@@ -134,7 +134,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A command was refused for want of room: of all that it said, or, where it said nothing, since the index had no place.
+    /// Notes why a command was refused for lack of room: what it reported itself, or else that the index had no place.
     pub(super) fn note_lacks(&mut self, lacks: Vec<Lack>, namespace: NamespaceId) {
         self.lacks.extend(lacks);
         if self.lacks.is_empty() {
@@ -142,7 +142,7 @@ impl Engine {
         }
     }
 
-    /// So many superblocks could not be freed: were all that lives packed into the others, some of it would be left over.
+    /// The lack if `needed` superblocks could not be freed: what would not fit if all live data were packed into the others.
     fn lack_of_superblocks(&self, needed: usize) -> Lack {
         let Space { superblocks, packing, geometry, .. } = &self.media.space;
         let others = u64::from(geometry.superblocks()).saturating_sub(superblocks.retired() + needed as u64);

@@ -1,4 +1,4 @@
-//! The keys that can be told though pages cannot be read.
+//! Finds the keys that are still known although some pages cannot be read.
 //!
 //! ```text
 //!   what the index holds, as a check reads it  ->  places  ->  records  ->  keys
@@ -6,7 +6,7 @@
 //!                         +--- what cannot be read is left out ---+
 //! ```
 //!
-//! A list keeps the order of the index, and so ends at the first page that it cannot read.
+//! A list command keeps the order of the index, and so ends at the first page that it cannot read.
 
 use super::Engine;
 use crate::io::{Io, readable};
@@ -15,9 +15,9 @@ use kvssd_types::{Command, KvError, NamespaceId, Nanos, OwnedKey};
 use std::collections::BTreeSet;
 
 impl Engine {
-    /// The keys of a namespace, without those whose record, or whose entry of the index, lies on a page that cannot be read. It may have a key
-    /// that was deleted, or whose pair was replaced, where the page that says so is lost: look-ups of such a key end with an error. It takes
-    /// memory for all keys and entries, and no virtual time.
+    /// The keys of a namespace, without those whose record or index entry lies on an unreadable page. The result may have a key that was
+    /// deleted, or whose pair was replaced, if the page that says so is lost: a look-up of such a key ends with an error. This takes memory
+    /// for all keys and entries, and no virtual time.
     ///
     /// # Errors
     /// [`KvError::NoSuchNamespace`], [`KvError::InvalidCommand`] on a drive of blocks, [`KvError::Failed`].

@@ -6,7 +6,7 @@ use crate::namespace::Namespaces;
 use kvssd_flash::rope::RopeRef;
 use kvssd_types::Key;
 
-/// Completes the tags of a page's pairs from the keys in its data, where `format` has none of them; gives how many
+/// Completes the tags of a page's pairs from the keys in its data, where `format` has none of them; returns how many
 /// these are. Where there is no record, or nobody whose it is, the tag stays as it is: nothing is found by it.
 pub(crate) fn complete(
     oob: &mut Oob,

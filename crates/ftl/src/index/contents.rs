@@ -25,16 +25,16 @@ pub struct IndexEntry {
     pub note: u32,
 }
 
-/// Something of an index's own that is wrong.
+/// A fault in an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexFault {
-    /// The record that it is wrong in.
+    /// The number of the faulty record.
     pub number: u64,
     /// Where that lies on flash; grain 0 for nowhere.
     pub place: Grain,
     /// What is wrong.
     pub why: String,
-    /// Whether pairs cannot be found for it.
+    /// Whether pairs cannot be found because of it.
     pub loses_pairs: bool,
 }
 
@@ -54,13 +54,13 @@ impl IndexContents {
     }
 }
 
-/// Whether look-ups find the pairs that live: it is told of each, in any order
+/// Checks that look-ups find the pairs that live. It is told of each of them, in any order
 /// ([`Index::audit`](crate::index::Index::audit)).
 pub trait Audit {
-    /// The pair of `key` lives and has that tag. Gives why no look-up finds it, if none does.
+    /// Reports that the pair of `key` lives and has `tag`. Returns why no look-up finds it; `None` if one does.
     fn pair(&mut self, key: Key<'_>, tag: u64) -> Option<String>;
 
-    /// That was the last; gives what is wrong with the entries.
+    /// Ends the audit. Returns what is wrong with the entries.
     fn end(self: Box<Self>) -> Vec<IndexFault>;
 }
 

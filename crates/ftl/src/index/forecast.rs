@@ -1,8 +1,8 @@
-//! What an index will do, on paper: what an estimate of a drive asks its plan.
+//! Forecasts of what an index does, computed without a run: `kvssd estimate` asks the plan of an index.
 
 use crate::index::{Room, cached_bytes};
 
-/// Entries that are compared where an index does not say how many. An estimate.
+/// Entries compared per search where an index does not say how many. An estimate.
 const COMPARISONS: f64 = 10.0;
 
 /// The drive and the pairs that an index is asked about.
@@ -16,7 +16,7 @@ pub struct Outlook {
     pub pairs: u64,
     /// Bytes of each of their keys.
     pub key_bytes: u32,
-    /// Changes that brought it there; none where that goes on, or garbage collection made others.
+    /// How many changes filled the index; `None` if changes go on, or if garbage collection made more of them.
     pub changes: Option<u64>,
     /// Pages that a log gathers in the write buffer before it programs them: the newest of an index are read there.
     pub unit_pages: u32,
@@ -25,7 +25,7 @@ pub struct Outlook {
 /// What the index does for a look-up and for a change, on average, once it holds its pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// Where the look-up of a key that is there goes, one behind the other.
+    /// The pieces that a look-up of an existing key visits, in order.
     pub visits: Vec<Visit>,
     /// Bytes of a piece of the index, as it is written to flash.
     pub piece_bytes: f64,
@@ -33,26 +33,26 @@ pub struct Forecast {
     pub strangers: f64,
     /// Whether it tells keys apart without their records.
     pub knows_keys: bool,
-    /// Entries that are compared where it is looked for one.
+    /// Entries compared per search.
     pub comparisons: f64,
     /// How changes come to flash.
     pub changes: Changes,
-    /// Pieces side by side that a range reads at once where it begins.
+    /// Pieces that a range reads side by side where it begins.
     pub range_pieces: f64,
 }
 
-/// A visit to one of alike pieces of the index.
+/// A visit of a look-up to one of several pieces of the same kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Visit {
     /// How many pieces there are.
     pub pieces: f64,
-    /// The share of look-ups that come so far.
+    /// The share of look-ups that get to this visit.
     pub reached: f64,
     /// The share of the pieces that are in DRAM, also in the write buffer.
     pub in_dram: f64,
-    /// The share of the pairs whose newest change lies before what is visited here: look-ups of these end before. For a tree.
+    /// For a tree: the share of the pairs whose newest change lies before the pieces visited here. Their look-ups end earlier.
     pub newer: f64,
-    /// Where they are on flash at times only, how often, and how many pages then lie together that look-ups want.
+    /// For pieces that are on flash only at times: how often, and how many of the pages that look-ups want then lie together.
     pub at_times: Option<AtTimes>,
 }
 
@@ -68,9 +68,9 @@ pub struct AtTimes {
 /// How changes come to flash.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Changes {
-    /// With the piece that they are made in, when that leaves DRAM.
+    /// Each with the piece that it is made in, when that leaves DRAM.
     InPlace,
-    /// Together, and are merged again and again.
+    /// Together; they are merged again and again.
     Merged {
         /// Pages that are written for each change, over all merges.
         pages: f64,
@@ -78,7 +78,7 @@ pub enum Changes {
 }
 
 impl Forecast {
-    /// Of one table in `pieces` of `piece_bytes`, of which DRAM caches what it has room for beside the directory.
+    /// The forecast for one table in `pieces` pieces of `piece_bytes`. DRAM caches as many as fit beside the directory.
     #[must_use]
     pub fn of_sections(outlook: &Outlook, pieces: u64, piece_bytes: f64, directory_bytes: u64) -> Self {
         let cache_bytes = outlook.dram_bytes.saturating_sub(directory_bytes) as f64;

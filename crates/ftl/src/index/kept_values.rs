@@ -10,14 +10,14 @@ use kvssd_types::{Blob, Value};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A block that was looked for, by its page and its number in that, and found or not.
+/// The result of a search for a block: its page, its number in that page, and the block if it was found.
 type Looked = ((Grain, u32), Option<Arc<Block>>);
 
-/// Blocks at hand: entries of several pages come by turns.
+/// Search results kept at hand, since entries of several pages come by turns.
 const LOOKED_MAX: usize = 32;
 
 impl Media {
-    /// The values that are kept of pairs, by their keys, which the index has at these places.
+    /// The cached values of pairs, given by their index entries, keys and places.
     pub(crate) fn kept_values<'k>(
         &self,
         pairs: impl Iterator<Item = (Option<EntryPlace>, &'k [u8], PairPlace)>,
@@ -56,7 +56,7 @@ impl Media {
             }
         }
         for (name, pairs) in blocks {
-            // Nobody waits while it is put together. Of two who do so at a time one has seen it in vain.
+            // The block is put together without a lock. If two threads do so at a time, the work of one is lost.
             let before = self.values.look().find(&name).unwrap_or_default();
             let block = Arc::new(before.with(&pairs));
             self.values.change().keep(name, block, self.flash.backing());

@@ -1,4 +1,4 @@
-//! Records that are looked at where they lie, gathered or on a medium that shows its pages ([`Backing::look`]): no flash operation is
+//! Reads records in place, from a page that is gathered or a medium that shows its pages ([`Backing::look`]): no flash operation is
 //! reserved, and no virtual time passes.
 //!
 //! [`Backing::look`]: kvssd_flash::Backing::look
@@ -14,10 +14,10 @@ use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{PageAddress, PageView};
 use kvssd_types::{Key, Value, ValueBuilder};
 
-/// Pages of a value beside its first that are looked at, one by one; a command has more of them read side by side.
+/// The most pages of a value beside its first that a glance reads, one by one. A command reads more of them side by side.
 pub(crate) const REST_PAGES_MAX: usize = 1;
 
-/// A record that was seen: what was wanted of its value as far as it lies in the first page, and where the rest lies.
+/// A record whose first page was seen: the wanted part of its value that lies there, and where the rest lies.
 pub(crate) struct Seen {
     pub(crate) place: Grain,
     pub(crate) head: RecordHead,
@@ -36,7 +36,7 @@ impl Seen {
         let mut parts = each_part(space, place, &head, wanted).peekable();
         let here = parts.next_if(|(first, _)| *first == page);
         let rest: Vec<ValuePart> = parts.collect();
-        // Of a value that is left to the command nothing is copied.
+        // Nothing is copied of a value that is left to the command.
         if let Some((_, range)) = here.filter(|_| rest.len() <= REST_PAGES_MAX) {
             data.push_to(range, &mut value);
         }
@@ -45,14 +45,14 @@ impl Seen {
 }
 
 impl Media {
-    /// The record at a place, if it is the key's; none at all where it is not to be seen.
+    /// The record at a place, `Some(None)` if it is another key's. `None` if it cannot be seen.
     pub(crate) fn record_at(&self, place: Grain, key: Key<'_>, wanted: Option<(u32, u32)>) -> Option<Option<Seen>> {
         let packing = self.space.packing;
         let (page, mut seen) = (packing.page_of(place), None);
         self.look(page, None, &mut |data| seen = Seen::on(&self.space, data, place, key, wanted)).then_some(seen)
     }
 
-    /// Has the medium read a record's two pages together, where it has so many and they are to be read; none of a record of more, which a
+    /// Makes the medium read a record's two pages together, if it has two and they have to be read. `None` for a record of more pages, which a
     /// command reads side by side.
     pub(crate) fn bring(&self, place: Grain, head: &RecordHead) -> Option<()> {
         let packing = self.space.packing;
@@ -82,7 +82,7 @@ impl Media {
         Some(value.build())
     }
 
-    /// Shows a page that is gathered, or on flash, and on which the record at a place goes on, if one is given; gives whether it could.
+    /// Shows a gathered or flash page to `see`; with `continued`, only if the record at that place continues in it. Returns whether it did.
     pub(crate) fn look(&self, page: PageAddress, continued: Option<Grain>, see: &mut dyn FnMut(RopeRef<'_>)) -> bool {
         let geometry = self.flash.geometry();
         if let Some(data) = self.log.open_page(geometry, page) {
@@ -100,7 +100,7 @@ impl Media {
     }
 }
 
-/// No key is looked for.
+/// Shows pages without a key to look for.
 impl Sight for Media {
     fn verify(&mut self, _place: Grain) -> Option<bool> {
         None

@@ -21,7 +21,7 @@ impl Lookups {
         self.counters.section_accesses += 1;
     }
 
-    /// It had a record read that holds another key.
+    /// It read a record that holds another key.
     pub fn collide(&mut self) {
         self.counters.collisions += 1;
     }

@@ -11,9 +11,9 @@ pub enum PairChange<'k> {
     Insert {
         /// The pair's tag.
         tag: u64,
-        /// What [`SectionIndex::locate`] noted.
+        /// What [`SectionIndex::locate`](crate::index::SectionIndex::locate) noted.
         note: u32,
-        /// The key; none when a mount redoes the change and keys are not noted ([`SectionIndex::notes_keys`]).
+        /// The key; `None` when a mount redoes the change and [keys are not noted](crate::index::SectionIndex::notes_keys).
         key: Option<Key<'k>>,
         /// The pair.
         pair: PairPlace,

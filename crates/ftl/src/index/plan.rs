@@ -33,15 +33,15 @@ pub trait IndexPlan: DynClone + fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Whether the choices can be.
+    /// Checks the choices.
     ///
     /// # Errors
-    /// Which cannot, and what it can be.
+    /// Names the choice that is not possible, and what it can be.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Chooses that it begins as small as it can: on the tiny drives of tests, an index that grows must.
+    /// Makes the index begin as small as it can, so that it has to grow on the tiny drives of tests.
     fn begin_small(&mut self) {}
 
     /// Whether it is one of sections that split ([`SectionIndex::SPLITS`](crate::index::SectionIndex::SPLITS)).
@@ -52,16 +52,16 @@ pub trait IndexPlan: DynClone + fmt::Debug + Send + Sync {
     /// Builds the empty index. The choices were checked.
     ///
     /// # Errors
-    /// What in the room it cannot be built with.
+    /// Why the index cannot be built in the room.
     fn build(&self, room: &Room) -> Result<Box<dyn Index>, String>;
 
-    /// The most pairs that it takes, where that does not hang on flash or DRAM.
+    /// The most pairs that the index takes; `None` if only flash or DRAM limits that.
     fn pairs_max(&self, room: &Room) -> Option<u64> {
         let _ = room;
         None
     }
 
-    /// The number that all tags of its pairs, and all numbers of its own records, are below.
+    /// The exclusive upper bound of the tags of its pairs and of the numbers of its own records.
     fn tags(&self, room: &Room) -> u64;
 
     /// Whether a pair's tag follows from its key ([`Index::tag_of`]), so that it need not lie out of band.
@@ -77,7 +77,7 @@ pub trait IndexPlan: DynClone + fmt::Debug + Send + Sync {
     /// Charges the most that it keeps in DRAM beside cached sections: that of a drive with a pair in every grain.
     fn charge(&self, room: &Room, dram: &mut DramUse);
 
-    /// What it will do, reckoned and not run; none where nobody has reckoned it. `kvssd estimate` asks.
+    /// What the index will do, computed without a run, for `kvssd estimate`. `None` if the index has no forecast.
     fn forecast(&self, outlook: &Outlook) -> Option<Forecast> {
         let _ = outlook;
         None

@@ -1,4 +1,4 @@
-//! What a search for a key sees of an index's sections: of those that are in DRAM or, for a command, of all.
+//! What a search for a key sees of an index's sections: a glance sees those in DRAM, a command sees all.
 
 use crate::index::sections::{SectionForm, Sections, Ticket};
 use crate::index::{VerifyKey, View};
@@ -14,15 +14,15 @@ pub trait Search<F> {
     /// What the sections look like.
     fn form(&self) -> &F;
 
-    /// A core finds a section by the directory.
+    /// Charges a core for finding a section by the directory.
     fn look_up_directory(&mut self) {}
 
-    /// A core compares so many entries.
+    /// Charges a core for comparing so many entries.
     fn compare(&mut self, entries: u64) {
         let _ = entries;
     }
 
-    /// The search has looked at so many slots of a table.
+    /// Counts the slots of a table that the search has looked at.
     fn scan(&mut self, slots: u64) {
         let _ = slots;
     }
@@ -30,7 +30,7 @@ pub trait Search<F> {
     /// Whether the directory tells that a section is empty: it need not be searched.
     fn is_nowhere(&self, section: u64) -> bool;
 
-    /// A section. A command brings it into DRAM; a glance ends if it is not there.
+    /// Opens a section. A command loads it into DRAM; a glance ends if it is not there.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -99,16 +99,16 @@ pub(super) struct Glance<'s, 'h, F> {
     pub(super) sight: &'s mut (dyn Sight + 'h),
 }
 
-/// What is to be seen of flash without changing anything.
+/// What can be seen of flash without changing anything.
 pub trait Sight {
     /// Whether the record at `place` is that of the key that is looked for; none where it cannot be seen.
     fn verify(&mut self, place: Grain) -> Option<bool>;
 
-    /// Shows the page that a record of the index itself lies in, from its first byte on. Gives whether it could.
+    /// Shows the page that a record of the index itself lies in, from its first byte on. Returns whether it could.
     fn look(&self, place: Grain, see: &mut dyn FnMut(RopeRef<'_>)) -> bool;
 }
 
-/// How a search ends that sees too little. Nobody is told.
+/// The error that ends a search which sees too little. It is never reported.
 const OUT_OF_SIGHT: KvError = KvError::InvalidCommand("it is not to be seen");
 
 impl<F: SectionForm> Search<F> for Glance<'_, '_, F> {

@@ -87,10 +87,10 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
     /// How many sections there are. It never becomes less; [`View::resize`] makes it more.
     fn sections(&self) -> u64;
 
-    /// The number that all tags are below.
+    /// The exclusive upper bound of all tags.
     fn tags(&self) -> u64;
 
-    /// The section of a pair; of several levels, that of the first.
+    /// The section of a pair with this tag; with several levels, that of the first one.
     fn section_of(&self, tag: u64) -> u64;
 
     /// Whether a section has the pair with that tag and place, and how many comparisons that takes. It is not told
@@ -103,7 +103,7 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
     /// The entries of section `number`, in the order in which they lie.
     fn entries(&self, number: u64, section: &[u8]) -> impl Iterator<Item = IndexEntry>;
 
-    /// What it knows a key by.
+    /// The hash by which the index knows a key.
     fn hash(&self, key: Key<'_>) -> u64 {
         xxh3_64(key.bytes())
     }
@@ -137,7 +137,7 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
         Vec::new()
     }
 
-    /// Makes a change, now or once more for a mount ([`View::is_redo`]); gives whether it can be made.
+    /// Makes a change, now or once more for a mount ([`View::is_redo`]); returns whether it can be made.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -181,13 +181,13 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
         Ok(places)
     }
 
-    /// The bytes of what only DRAM knows of the index, with its sections, for a checkpoint.
+    /// Encodes the state of the index that only DRAM holds, with its sections, for a checkpoint.
     fn save(&self, sections: SavedSections) -> Vec<u8> {
         postcard::to_allocvec(&sections).expect("a directory is plain data")
     }
 
-    /// Becomes what was saved, and gives the sections. The bytes come from flash: none when they are not those of such
-    /// an index.
+    /// Restores what [`SectionIndex::save`] encoded, and returns the sections. `None` if the bytes, which come from flash, are
+    /// not those of such an index.
     fn restore(&mut self, bytes: &[u8]) -> Option<SavedSections> {
         postcard::from_bytes(bytes).ok()
     }
@@ -234,7 +234,7 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
         self.section_of(tag)
     }
 
-    /// What pairs are sorted by before they are looked at, section by section: the section, or something finer.
+    /// The sort key by which pairs are visited section by section: the section, or something finer.
     fn order(&self, tag: u64, level: u32) -> u64 {
         self.section_at(tag, level)
     }
@@ -259,12 +259,12 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
         Ok(())
     }
 
-    /// A mount finds that a section with that number was written; gives whether the index can have it.
+    /// A mount finds that a section with that number was written; returns whether the index can have it.
     fn redo_section(&mut self, number: u64) -> bool {
         number < self.sections()
     }
 
-    /// A mount finds that a section was split; gives its halves. None when the index cannot have that.
+    /// A mount finds that a section was split; returns its halves. None when the index cannot have that.
     fn redo_split(&mut self, number: u64) -> Option<[u64; 2]> {
         let _ = number;
         None
@@ -284,7 +284,7 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
         (0..self.levels()).any(|level| self.section_at(tag, level) == section)
     }
 
-    /// How many pairs it counts, if it does: its contents must be as many.
+    /// The number of pairs, if the index counts them. A check compares it with the contents.
     fn pairs(&self) -> Option<u64> {
         None
     }
@@ -326,5 +326,5 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
     }
 }
 
-/// The number of the first record of an index that another one stands on.
+/// The number of the first record of a second index ([`SectionIndex::second`]).
 pub const SECOND_FIRST_NUMBER: u64 = 1 << 40;

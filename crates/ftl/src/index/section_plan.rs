@@ -22,7 +22,7 @@ pub trait SectionPlan: fmt::Debug + Clone + Send + Sync + 'static {
     /// As [`IndexPlan::check`].
     ///
     /// # Errors
-    /// Which cannot, and what it can be.
+    /// Names the choice that is not possible, and what it can be.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
@@ -39,10 +39,10 @@ pub trait SectionPlan: fmt::Debug + Clone + Send + Sync + 'static {
     /// The empty index. The choices were checked.
     ///
     /// # Errors
-    /// What in the room it cannot be built with.
+    /// Why the index cannot be built in the room.
     fn index(&self, room: &Room) -> Result<Self::Index, String>;
 
-    /// As [`IndexPlan::charge`], where the empty index has not all of it.
+    /// As [`IndexPlan::charge`]. By default that is the DRAM of the empty index.
     fn charge(&self, index: &Self::Index, room: &Room, dram: &mut DramUse) {
         let _ = room;
         index.dram(dram);
@@ -85,7 +85,7 @@ impl<P: SectionPlan> IndexPlan for P {
     }
 
     fn tags(&self, room: &Room) -> u64 {
-        // One that cannot be built is refused when it is to be: any number will do here.
+        // An index that cannot be built is refused later, when it is built: any number will do here.
         self.index(room).map_or(room.grains, |index| index.tags())
     }
 

@@ -23,11 +23,11 @@ pub struct Sectioned<I: SectionIndex> {
     lookups: Lookups,
     /// What the index and its sections may take of DRAM together.
     budget_bytes: u64,
-    /// The key of the change that a mount makes again next.
+    /// The key of the change that a mount redoes next.
     redo_key: Option<OwnedKey>,
 }
 
-/// Is told of a pair, by its number among those that were asked about, whether it is bound.
+/// Is called with the number of a pair among those asked about, and whether that pair is bound.
 type Tell<'a, I> = dyn FnMut(&mut Sectioned<I>, &mut Io<'_>, usize, Option<bool>) -> Result<(), KvError> + 'a;
 
 impl<I: SectionIndex> Sectioned<I> {
@@ -65,7 +65,7 @@ impl<I: SectionIndex> Sectioned<I> {
         &mut self.index
     }
 
-    /// A command begins: some of what a mount has brought into DRAM beyond the budget may leave.
+    /// Begins a command: some of what a mount loaded into DRAM beyond the budget may leave.
     pub fn begin_command(&mut self) {
         self.sections.wear_off_surplus();
     }
@@ -93,7 +93,7 @@ impl<I: SectionIndex> Sectioned<I> {
         Ok(is_there)
     }
 
-    /// Tells of each pair whether it is bound, and loads the sections of many together; none where that cannot be read.
+    /// Calls `tell` for each pair with whether it is bound, `None` if that cannot be read. Loads the sections of many pairs together.
     fn each_pair(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)], tell: &mut Tell<'_, I>) -> Result<(), KvError> {
         let (index, mut view) = self.parts(io);
         index.prepare(&mut view)?;
@@ -128,7 +128,7 @@ impl<I: SectionIndex> Sectioned<I> {
         number.checked_sub(SECOND_FIRST_NUMBER)
     }
 
-    /// Has a pair that lives be where it was copied to.
+    /// Binds a pair to its copy, if it lives.
     fn relocate_one(&mut self, io: &mut Io<'_>, pair: &mut Move, is_bound: Option<bool>) -> Result<(), KvError> {
         let Move { tag, from, to, grains, .. } = *pair;
         pair.fate = match is_bound {
@@ -305,7 +305,7 @@ impl<I: SectionIndex> Index for Sectioned<I> {
             contents.faults.push(IndexFault { number: 0, place: Grain(0), why, loses_pairs: false });
         }
         if let Some(second) = self.index.second() {
-            // No pair is lost with what another one only stands on.
+            // No pair is lost by a fault in the second index.
             let faults = second.contents(io).faults.into_iter();
             contents.faults.extend(faults.map(|fault| IndexFault { loses_pairs: false, ..fault }));
         }

@@ -27,11 +27,11 @@ pub use self::cache::Ticket;
 pub use self::form::{SectionEdit, SectionForm};
 pub use self::redo::SavedSections;
 
-/// So many leave the cache before the next are warmed.
+/// Sections that are warmed together before they leave the cache.
 const LEAVERS_WARM: usize = 32;
 
-/// What is counted of an index's records on flash: sections, or pages of tables. Of pairs the first is for commands,
-/// the second for garbage collection.
+/// What is counted of an index's records on flash: sections, or pages of tables. Two numbers are for commands and for
+/// garbage collection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SectionCounters {
     /// Those that were not in DRAM when they were wanted.
@@ -57,20 +57,20 @@ pub(crate) struct Sections<F> {
     /// Whether they may be split.
     splits: bool,
     page_bytes: u32,
-    /// What the log knows section 0 by.
+    /// The number by which the log knows section 0.
     first_number: u64,
     directory: Vec<DirectoryEntry>,
     cache: SectionCache,
     footprint_bytes: u64,
     budget_bytes: u64,
-    /// What a mount brought into DRAM beyond the budget. It leaves little by little: all at once it might take more
+    /// Bytes that a mount loaded into DRAM beyond the budget. They leave little by little: all at once they might take more
     /// superblocks than garbage collection keeps.
     surplus_bytes: u64,
     counters: SectionCounters,
-    /// Whether sections may leave the cache only later.
+    /// Whether evictions are held back ([`Sections::hold`]).
     held: bool,
     redo: Redo,
-    /// What sections say that left DRAM and were not written, where the testbed has it so.
+    /// The bytes of sections that left DRAM and were not written, where the testbed works like that.
     unwritten: BTreeMap<u64, Blob>,
     /// How many of the sections that leave next have been warmed.
     leavers_warm: usize,
@@ -90,7 +90,7 @@ struct DirectoryEntry {
 impl DirectoryEntry {
     const NOWHERE: DirectoryEntry = DirectoryEntry { place: Grain(0), bytes: 0, cached: Ticket::NONE };
 
-    /// Whether it has never been looked at, or had nothing when it left.
+    /// Whether the section was never loaded, or was empty when it left DRAM.
     fn is_nowhere(&self) -> bool {
         self.cached == Ticket::NONE && self.place == Grain(0)
     }
@@ -191,7 +191,7 @@ impl<F: SectionForm> Sections<F> {
             wanted.iter().map(|&number| readable(self.content(io, number))).collect::<Result<Vec<_>, _>>()?;
         for (number, bytes) in wanted.into_iter().zip(contents) {
             if let Some(bytes) = bytes {
-                // Taking one in may have evicted another, never brought one in.
+                // Admitting this one may have evicted another, but never loaded one.
                 self.admit(io, number, bytes)?;
             }
         }
@@ -218,7 +218,7 @@ impl<F: SectionForm> Sections<F> {
         })
     }
 
-    /// Edits a section. The budget is kept by [`Sections::keep_to_budget`] then.
+    /// Edits a section. The caller then keeps the budget by [`Sections::keep_to_budget`].
     pub(crate) fn edit<T>(
         &mut self,
         io: &mut Io<'_>,
@@ -235,7 +235,7 @@ impl<F: SectionForm> Sections<F> {
         Ok(given)
     }
 
-    /// Puts a section into the cache, and others out of it until it fits.
+    /// Evicts sections until this one fits, and puts it into the cache.
     fn admit(&mut self, io: &mut Io<'_>, number: u64, bytes: Blob) -> Result<Ticket, KvError> {
         self.evict_for(io, SectionCache::cost_bytes(bytes.len()))?;
         let (section, dirty, moved, forgotten) = (Some(number), false, false, false);
@@ -244,7 +244,7 @@ impl<F: SectionForm> Sections<F> {
         Ok(ticket)
     }
 
-    /// Puts out the sections that were loaded first until the others fit the budget.
+    /// Evicts sections, first in, first out, until the others fit the budget.
     pub(crate) fn keep_to_budget(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         self.evict_for(io, 0)
     }
@@ -263,7 +263,7 @@ impl<F: SectionForm> Sections<F> {
             } else if moved {
                 self.unwritten.insert(section, bytes);
             } else if self.directory[section as usize].place == Grain(0) {
-                // It was looked at, had nothing, and takes nothing.
+                // An empty section takes nothing on flash.
                 self.count_footprint(0, bytes.len());
             }
         }
@@ -447,7 +447,7 @@ impl<F: SectionForm> Sections<F> {
     }
 }
 
-/// Gives up the section at `old`. When it is `forgotten`, memory has let go of its bytes already.
+/// Gives up the section at `old`. If it is `forgotten`, memory has let go of its bytes already.
 fn give_up(io: &mut Io<'_>, old: Grain, old_bytes: u32, forgotten: bool) {
     let grains = io.packing().grains_of(old_bytes as usize);
     if forgotten {

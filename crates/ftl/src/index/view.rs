@@ -9,7 +9,7 @@ use crate::io::Io;
 use kvssd_flash::Blob;
 use kvssd_types::KvError;
 
-/// Sections, and the clock of who looks at them.
+/// Sections, and the clock of the command or task that uses them.
 pub struct View<'v, 'm, F> {
     /// The clock.
     pub io: &'v mut Io<'m>,
@@ -27,12 +27,12 @@ impl<F: SectionForm> View<'_, '_, F> {
         self.sections.form()
     }
 
-    /// A core finds a section by the directory.
+    /// Charges a core for finding a section by the directory.
     pub fn look_up_directory(&mut self) {
         self.io.cpu(self.io.costs().section_ns);
     }
 
-    /// A core compares so many entries.
+    /// Charges a core for comparing so many entries.
     pub fn compare(&mut self, entries: u64) {
         self.io.cpu(entries * self.io.costs().comparison_ns);
     }
@@ -57,11 +57,11 @@ impl<F: SectionForm> View<'_, '_, F> {
         self.sections.is_nowhere(section)
     }
 
-    /// Edits a section. `edit` gives the comparisons that it takes, or none when it cannot be done: it must know that
-    /// before it asks for [`SectionEdit::to_mut`].
+    /// Edits a section. `edit` returns the comparisons that it takes, or `None` if the edit cannot be done: it must know that
+    /// before it calls [`SectionEdit::to_mut`].
     ///
-    /// Gives whether the edit is done. When a mount redoes a change behind which the section was written, `edit` is not
-    /// called and the answer is `true`: the section has the change already, if the change concerns it at all.
+    /// Returns whether the edit is done. If a mount redoes a change and the section was written behind it, `edit` is not
+    /// called and the result is `true`: the section has the change already, if the change concerns it at all.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -119,7 +119,7 @@ impl<F: SectionForm> View<'_, '_, F> {
         self.budget_bytes
     }
 
-    /// The directory knows so many sections from now on, and the cache may take so many bytes.
+    /// Extends the directory to `sections` sections, and limits the cache to `cache_bytes_max`.
     pub fn resize(&mut self, sections: u64, cache_bytes_max: u64) {
         self.sections.grow(sections);
         self.sections.set_budget(cache_bytes_max);
@@ -129,7 +129,7 @@ impl<F: SectionForm> View<'_, '_, F> {
     /// hold all changes that the one before them held, and are of one length. The directory knows both ([`View::resize`]).
     ///
     /// # Panics
-    /// When it does not, the lengths differ, or the index does not say that its sections split ([`SectionIndex::SPLITS`]).
+    /// If it does not, the lengths differ, or the index does not say that [its sections split](crate::index::SectionIndex::SPLITS).
     ///
     /// # Errors
     /// What the flash operations answer.

@@ -1,4 +1,4 @@
-//! What a command does not wait for goes on aside: its clock goes back to where that began.
+//! Work that a command does not wait for runs aside: afterwards the command's clock goes back to where the work began.
 //!
 //! ```text
 //!   clock   ---o------------------ append, note ---> answer
@@ -9,7 +9,7 @@ use super::Io;
 use crate::io::spent::{Spent, SpentOn};
 use kvssd_types::Nanos;
 
-/// Where a command was when it began to look up the keys of so many stores aside.
+/// The state of a command when it began to look up the keys of `stores` stores aside.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aside {
     stores: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Aside {
     spent: Spent,
 }
 
-/// Stores that go on behind their answer, until then.
+/// Stores that go on after their answer, `until` then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GoesOn {
     stores: usize,
@@ -25,7 +25,7 @@ pub(super) struct GoesOn {
 }
 
 impl Io<'_> {
-    /// Begins to look up the keys of so many stores aside, if the design answers stores before that and has room for as many.
+    /// Begins to look up the keys of `stores` stores aside, if the design answers stores before the look-up and has room for as many.
     pub(crate) fn begin_aside(&mut self, stores: usize) -> Option<Aside> {
         if !self.media.controller.behind.is_on() {
             return None;
@@ -35,7 +35,7 @@ impl Io<'_> {
         self.aside.then_some(Aside { stores, clock, spent: self.spent })
     }
 
-    /// The keys were looked up. Unless the command `waits` for that, it goes on from where it was.
+    /// Ends the look-ups. Unless the command `waits` for them, its clock goes back to where they began.
     pub(crate) fn end_aside(&mut self, begun: Option<Aside>, waits: bool) {
         let Some(Aside { stores, clock, spent }) = begun else { return };
         let until = self.settle();
@@ -48,7 +48,7 @@ impl Io<'_> {
         }
     }
 
-    /// Does what nobody waits for; gives what comes of it, and when it ends. The clock is then where it was.
+    /// Does work that nobody waits for. Returns its result and when it ends. The clock is then where it was.
     pub(crate) fn unwaited<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (T, Nanos) {
         let (clock, spent, aside) = (self.settle(), self.spent, self.aside);
         self.aside = true;
@@ -58,7 +58,7 @@ impl Io<'_> {
         (done, until)
     }
 
-    /// Changes the index: behind the look-up, if that goes on aside.
+    /// Changes the index: after the look-up, if that runs aside.
     pub(crate) fn behind_look_up<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> T {
         let Some(GoesOn { stores, until }) = self.goes_on else { return change(self) };
         let (clock, spent) = (self.settle(), self.spent);
@@ -70,7 +70,7 @@ impl Io<'_> {
         changed
     }
 
-    /// The command is answered: what goes on takes its room until it ends.
+    /// Ends an answered command: work that goes on keeps its room until it ends.
     pub(super) fn leave_behind(&mut self) {
         if let Some(GoesOn { stores, until }) = self.goes_on.take() {
             let controller = &mut self.media.controller;
@@ -78,7 +78,7 @@ impl Io<'_> {
         }
     }
 
-    /// Records what was not, since it might have been aside: one part after the other.
+    /// Records the time that was not recorded because the work might have been aside, one part after the other.
     fn record_since(&mut self, clock: Nanos, spent: &Spent) {
         let (end, since) = (self.clock, self.spent.since(spent));
         self.clock = clock;

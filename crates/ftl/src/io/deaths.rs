@@ -26,7 +26,7 @@ impl Io<'_> {
     }
 
     /// Nobody will read the bytes of the record at `place` any more: memory may let go of them, though flash keeps
-    /// them. Gives whether memory was told, which it is not while the page is still gathered.
+    /// them. Returns whether memory was told; it is not while the page is still gathered.
     pub fn forget(&mut self, place: Grain) -> bool {
         let is_flashed = self.is_flashed(place);
         if is_flashed {
@@ -35,7 +35,7 @@ impl Io<'_> {
         is_flashed
     }
 
-    /// As [`Io::forget`], and gives the `length` bytes of the record, whose page was read.
+    /// As [`Io::forget`], and returns the `length` bytes of the record, whose page was read.
     ///
     /// # Errors
     /// As [`Io::data`].

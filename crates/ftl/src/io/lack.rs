@@ -2,12 +2,12 @@
 
 use kvssd_types::NamespaceId;
 
-/// What would have to go so that a command is done that was refused with [`CapacityExceeded`](kvssd_types::KvError::CapacityExceeded).
+/// What must be removed before a command refused with [`CapacityExceeded`](kvssd_types::KvError::CapacityExceeded) can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// The drive is full: pairs of any namespace.
     OnDrive {
-        /// Bytes of flash that the least of them take.
+        /// Bytes of flash that these must take at the least.
         bytes: u64,
     },
     /// A namespace is at its quota, or its index has no place for a key: pairs of that namespace.

@@ -46,7 +46,7 @@ pub struct Media {
     pub(crate) values: Shared<Values>,
     pub(crate) gathered: Gathered,
     pub(crate) ahead: ReadAhead,
-    /// Memory for a record that is put together, which the next one takes again.
+    /// Memory for a record that is being put together; the next record uses it again.
     pub(crate) scratch: Option<Box<Rope>>,
 }
 
@@ -75,7 +75,7 @@ impl Media {
         }
     }
 
-    /// The same once more, if what keeps the pages can be copied.
+    /// A copy; `None` if the backing cannot be copied.
     pub(crate) fn snapshot(&self) -> Option<Media> {
         Some(Media {
             flash: self.flash.snapshot()?,
@@ -97,7 +97,7 @@ impl Media {
         self.space.superblocks.get(self.space.packing.superblock_of(place)).generation
     }
 
-    /// Room for a record, which is given back as [`Media::scratch`].
+    /// Memory for a record; the caller puts it back into [`Media::scratch`].
     #[inline]
     pub(crate) fn take_scratch(&mut self) -> Box<Rope> {
         let mut scratch = self.scratch.take().unwrap_or_default();
@@ -105,7 +105,7 @@ impl Media {
         scratch
     }
 
-    /// No clock lies before `now` any more: calendars may forget what ended before.
+    /// All clocks have reached `now`: calendars may forget what ended before.
     pub(crate) fn advance(&mut self, now: Nanos) {
         self.controller.now = self.controller.now.max(now);
         self.flash.advance(now);
@@ -143,7 +143,7 @@ impl Media {
     pub(crate) fn room_of(&self, log: LogId, bytes: usize) -> LogRoom {
         let Space { geometry, packing, superblocks, .. } = &self.space;
         let open = self.log.get(log);
-        // It may begin on the next page, and its last may not be full.
+        // The record may begin on the next page, and its last page may not be full.
         let pages = bytes as u64 / u64::from(packing.page_bytes()) + 2;
         let left = open.superblock.map_or(0, |superblock| {
             let end = geometry.first_page(superblock).0 + geometry.pages_per_superblock();

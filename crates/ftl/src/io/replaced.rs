@@ -1,4 +1,4 @@
-//! Pairs that were replaced by stores whose keys nobody had compared: what became of them is found later.
+//! Pairs that were replaced by stores that compared no keys: the index finds and removes them later.
 //!
 //! ```text
 //!   store -> Bound, as of a new key ............ index compares the keys -> Unbound, of the pair before -> it dies
@@ -35,8 +35,8 @@ impl Io<'_> {
         self.read_parts(&parts, if self.background { Cause::Gc } else { Cause::User });
     }
 
-    /// The pair with `tag` was replaced by a later one of its key, as the index has found just now: it dies. The index removes it
-    /// right behind this, with nothing written in between; `note` is what it gets when a mount removes it again.
+    /// The index has just found that a later pair of its key replaced the pair with `tag`: the old pair dies. The index removes it right
+    /// after this call, and writes nothing in between. `note` is what the index gets when a mount redoes the removal.
     ///
     /// # Errors
     /// As [`Io::pair_died`].
@@ -48,7 +48,7 @@ impl Io<'_> {
         Ok(())
     }
 
-    /// The pairs that were found to be replaced count no more.
+    /// Takes the pairs that were found to be replaced out of the counts.
     pub(crate) fn count_replaced(&mut self, utilization: &mut Utilization) {
         let packing = self.packing();
         for head in self.replaced.drain(..) {

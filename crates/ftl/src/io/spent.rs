@@ -8,7 +8,7 @@ named_enum! {
     pub enum SpentOn: "part of a command's time" {
         /// The host's queues, while the controller has as many commands under way as it can.
         Queue = "queue",
-        /// The link to the host, in both directions, and those before it there.
+        /// The link to the host in both directions, and the transfers queued before.
         Link = "link",
         /// The controller's fixed latencies.
         Pipeline = "pipeline",
@@ -20,11 +20,11 @@ named_enum! {
         CoreQueue = "core_queue",
         /// Work of a core.
         Core = "core",
-        /// Flash with a part of the index, and those before it there.
+        /// Flash operations on the index, and the operations queued before them.
         Map = "map",
-        /// Flash with records, and those before it there.
+        /// Flash operations on records, and the operations queued before them.
         Record = "record",
-        /// Room in the write buffer, or that it is drained.
+        /// Room in the write buffer, or its draining.
         Buffer = "buffer",
     }
 }
@@ -45,7 +45,7 @@ impl Spent {
         self.0[part as usize]
     }
 
-    /// What it is more than `before`.
+    /// The time spent since `before`.
     #[must_use]
     pub fn since(mut self, before: &Spent) -> Spent {
         self.0.iter_mut().zip(before.0).for_each(|(part, before)| *part = *part - before);

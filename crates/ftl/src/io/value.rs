@@ -1,4 +1,4 @@
-//! Values as they lie in the log: which bytes of which pages, and one piece again of them.
+//! Values as they lie in the log: finds which bytes of which pages they are, and makes one piece of them again.
 
 use crate::io::Io;
 use crate::layout::address::Grain;
@@ -47,11 +47,11 @@ pub(crate) fn by_page(parts: impl Iterator<Item = ValuePart>) -> Vec<ValuePart> 
     pages.into_iter().collect()
 }
 
-/// Values from this length on are not kept among the pages of others, which they would drive out.
+/// Values from this length on do not go into the page cache, where they would evict the pages of others.
 const THROUGH_BYTES_MIN: usize = 256 << 10;
 
-/// The value of the record at `place` whose parts are in the controller. A page that belongs to another record has no
-/// part of it, whatever led there.
+/// The value of the record at `place` whose parts are in the controller. It is an error if one of the pages belongs to
+/// another record.
 pub(crate) fn value_of(io: &mut Io<'_>, place: Grain, parts: &[ValuePart]) -> Result<Value, KvError> {
     let geometry = *io.media.flash.geometry();
     let first = io.packing().page_of(place);

@@ -17,8 +17,8 @@ use kvssd_flash::{Blob, Cause, Emulator, PageAddress};
 use kvssd_types::KvError;
 
 impl Io<'_> {
-    /// Puts a record of the index itself into the map log, where it lies in one page; `number` is what garbage collection asks about it by. Gives
-    /// its first grain. Its grains live.
+    /// Appends a record of the index itself to the map log, where it lies in one page. Garbage collection asks the index about it by `number`.
+    /// Returns its first grain. Its grains live.
     ///
     /// # Errors
     /// [`KvError::Failed`] when the flash fails to take a unit.
@@ -36,7 +36,7 @@ impl Io<'_> {
         })
     }
 
-    /// Puts a record into the log; gives its first grain. Its grains live.
+    /// Puts a record into the log; returns its first grain. Its grains live.
     ///
     /// # Errors
     /// As [`Io::append_own`].
@@ -129,8 +129,8 @@ impl Io<'_> {
         Ok(())
     }
 
-    /// Makes sure that a log has a page to write to, and its unit a slot of the write buffer. With `within`, a record
-    /// goes on into the superblock that is opened.
+    /// Makes sure that a log has a page to write to, and its unit a slot of the write buffer. `within` says that a record
+    /// continues into the superblock that is opened.
     fn open(&mut self, log: LogId, within: bool) -> Result<(), KvError> {
         if self.media.log.get(log).superblock.is_none() {
             self.open_superblock(log, within)?;
@@ -214,7 +214,7 @@ impl Io<'_> {
         Ok(())
     }
 
-    /// The open page will be programmed without a record: all of it counts as given to records that are dead.
+    /// The open page will be programmed without a record: all of it counts as given to dead records.
     fn skip_page(&mut self, log: LogId) {
         let Media { log: logs, space, .. } = &mut *self.media;
         let superblock = space.geometry.superblock_of(logs.get(log).page);
@@ -227,7 +227,7 @@ impl Io<'_> {
         let Media { log: logs, flash, space, .. } = &mut *self.media;
         logs.placement.turn(log.stream);
         let open = logs.get_mut(log);
-        // Its last record may be that of a clock ahead.
+        // A clock that is ahead may have appended the last record.
         let at = open.unit_since.iter().fold(self.clock.max(open.erased), |last, &since| last.max(since));
         let done = flash.program(space.geometry.unit_of(last), open.unit.finish(), &open.causes, at)?;
         open.causes.clear();

@@ -17,18 +17,18 @@ use kvssd_types::Nanos;
 const DEGREE_MAX: u32 = 256;
 /// How much of a mean a new measurement is: 1 / 2^SHIFT.
 const SHIFT: u32 = 3;
-/// How many halves of what the least time of a read asks for are asked for at the most. Chosen by the sweep of `kvssd
+/// The upper bound of the degree, in halves of the degree that the shortest read time asks for. Chosen by the sweep of `kvssd
 /// reproduce iter`.
 const GAIN_HALVES: u64 = 5;
-/// The least is forgotten by 1 / 2^SHIFT of it with each measurement.
+/// The shortest read time grows by 1 / 2^FORGETTING_SHIFT with each measurement, so that an old one is forgotten.
 const FORGETTING_SHIFT: u32 = 10;
 /// Deviations above the mean that a read is given (RFC 6298: K).
 const DEVIATIONS: u64 = 4;
 
-/// What iterators do beside going along keys.
+/// What iterators read ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IteratorPlan {
-    /// Whether the next table of a level is read while the one before is gone along (section 4.4).
+    /// Whether the next table of a level is read while the iterator is still in the one before (section 4.4).
     pub index_prefetch: bool,
     /// How many values are read ahead (section 4.5).
     pub prefetch_degree: PrefetchDegree,
@@ -46,11 +46,11 @@ impl IteratorPlan {
 /// How many values are read ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefetchDegree {
-    /// So many.
+    /// A fixed number.
     Fixed(u32),
-    /// As many as the times say that were measured.
+    /// As many as the measured times ask for.
     Adaptive,
-    /// The same, but behind a Seek none where hosts do not go on behind most Seeks.
+    /// Like `Adaptive`, but none after a Seek if hosts do not follow most Seeks with a Next.
     Followed,
 }
 
@@ -61,12 +61,12 @@ impl PrefetchDegree {
         self == PrefetchDegree::Fixed(0)
     }
 
-    /// Whether it is learned from times.
+    /// Whether the degree is learned from times.
     pub(super) fn is_adaptive(self) -> bool {
         !matches!(self, PrefetchDegree::Fixed(_))
     }
 
-    /// Whether it hangs on what hosts do behind a Seek.
+    /// Whether the degree depends on what hosts do after a Seek.
     pub(super) fn heeds_habit(self) -> bool {
         self == PrefetchDegree::Followed
     }
@@ -92,23 +92,23 @@ impl Parameter for PrefetchDegree {
     }
 }
 
-/// The times of an iterator, as means of what was measured. A new one begins with those of the last that was used.
+/// The measured mean times of an iterator. A new iterator begins with those of the last one that was used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     /// From the request of a read to its end.
     read_ns: u64,
-    /// How far from the mean that is.
+    /// The mean deviation of that.
     deviation_ns: u64,
-    /// The least of that, of late.
+    /// The shortest recent read.
     read_ns_min: u64,
-    /// From one pair to the other, except for the waiting.
+    /// From one pair to the next, without the waiting.
     interval_ns: u64,
-    /// When the last pairs were given, and how many.
+    /// When the last pairs were returned, and how many.
     last: Option<(Nanos, u64)>,
 }
 
 impl Pace {
-    /// Pairs were asked for at `arrived`, known at `found` and given at `given`: from `found` on they were waited for.
+    /// Pairs were asked for at `arrived`, known at `found` and returned at `given`: from `found` on the command waited for them.
     pub(super) fn gave(&mut self, (arrived, found, given): (Nanos, Nanos, Nanos), pairs: u64) {
         if let Some((before, _)) = self.last.filter(|_| pairs > 0) {
             let interval_ns = found.0.saturating_sub(before.0.min(arrived.0));
@@ -117,7 +117,7 @@ impl Pace {
         self.last = Some((given, pairs));
     }
 
-    /// The iterator went elsewhere: the next interval says nothing.
+    /// The iterator was sent elsewhere: the next interval says nothing.
     pub(super) fn stop(&mut self) {
         self.last = None;
     }
@@ -132,8 +132,8 @@ impl Pace {
         self.read_ns_min = if forgetting == 0 { took_ns } else { took_ns.min(forgetting) };
     }
 
-    /// How many values are on their way when more have been asked for, which are so few more at once that those that
-    /// share a page are one read.
+    /// How many values are in flight after more were asked for. This exceeds the degree, so that several are asked for at once,
+    /// and those that share a page take one read.
     pub(super) fn degree_high(&self, plan: PrefetchDegree) -> u32 {
         let degree = self.degree(plan);
         match plan {
@@ -142,16 +142,16 @@ impl Pace {
         }
     }
 
-    /// Of a read, and of an interval.
+    /// The mean times of a read and of an interval.
     pub(super) fn times(&self) -> (Nanos, Nanos) {
         (Nanos(self.read_ns), Nanos(self.interval_ns))
     }
 
-    /// How many values are to be on their way at the least.
+    /// The least number of values to keep in flight.
     pub(super) fn degree(&self, plan: PrefetchDegree) -> u32 {
         match plan {
             PrefetchDegree::Fixed(degree) => degree,
-            // The first read of all tells how long one takes.
+            // Nothing was measured yet: the first reads tell how long one takes.
             _ if self.read_ns == 0 || self.interval_ns == 0 => 4,
             PrefetchDegree::Adaptive | PrefetchDegree::Followed => {
                 let at_once = self.last.map_or(1, |(_, pairs)| pairs.max(1));

@@ -1,5 +1,5 @@
-//! Pairs that are given from where they lie, without changing the drive, so that threads go along iterators side by side: for drives that
-//! nobody times.
+//! Returns pairs straight from where they lie, without changing the drive, so that several threads can use iterators side by side. For
+//! drives that nobody times.
 //!
 //! ```text
 //!   spot -> keys, places -> pages that are gathered, or on a medium that shows them -> pairs -> spot behind the last
@@ -21,11 +21,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 struct Chosen {
     key: OwnedKey,
     pair: PairPlace,
-    /// What says so, if that is on flash.
+    /// The index entry that names the pair, if that is on flash.
     entry: Option<EntryPlace>,
 }
 
-/// Where values come from that a glance sees.
+/// Where the values of a glance came from.
 pub(crate) struct Sources {
     /// Pages that were looked at.
     pub(crate) pages: usize,
@@ -33,20 +33,20 @@ pub(crate) struct Sources {
     pub(crate) kept: usize,
 }
 
-/// Where an iterator stands that reads nothing ahead.
+/// The position of an iterator without read-ahead.
 #[derive(Clone, Debug, Default)]
 struct Spot {
     /// Whether it was sent somewhere.
     has_sought: bool,
-    /// Where to: none is behind all keys.
+    /// The key that it was sent to; `None` for behind all keys.
     from: Option<Vec<u8>>,
-    /// The last key that it has given since.
+    /// The last key that it has returned since.
     given: Option<OwnedKey>,
-    /// Pairs were given that the cursor of the index has not come to.
+    /// Whether pairs were returned that the index's cursor has not come to.
     is_ahead: bool,
 }
 
-/// The spot of an iterator, for the one thread at a time that goes along it; another one executes its command.
+/// The position of an iterator. One thread at a time uses it; a second thread executes its command instead.
 #[derive(Debug, Default)]
 pub(super) struct OwnSpot(Mutex<Spot>);
 
@@ -66,14 +66,14 @@ impl OwnSpot {
         *self.get_mut() = Spot { has_sought: true, from, given: None, is_ahead: false };
     }
 
-    /// That key was given, behind which the cursor stands.
+    /// `key` was returned; the cursor stands behind it.
     pub(super) fn gave(&mut self, key: &OwnedKey) {
         self.get_mut().given = Some(key.clone());
     }
 }
 
 impl Iterators {
-    /// Begins an iterator, where that only has to be remembered; else the command does.
+    /// Begins an iterator, if that only has to be remembered. `None` otherwise: the command begins it.
     pub(crate) fn create_beside(
         &self,
         media: &Media,
@@ -92,7 +92,7 @@ impl Iterators {
         Some(Reply::IteratorCreated(id))
     }
 
-    /// Ends an iterator, where nothing is given up with it; else the command does.
+    /// Ends an iterator, if no record is given up with it. `None` otherwise: the command ends it.
     pub(crate) fn destroy_beside(&self, media: &Media, ranges: &dyn RangeIndex, id: IteratorId) -> Option<Reply> {
         let is_alone = |live: &&Arc<Live>| self.plan == IteratorPlan::NONE && live.prefetch.len() == 0;
         let made = self.live.look().get(&id).filter(is_alone)?.made;
@@ -105,8 +105,8 @@ impl Iterators {
         Some(Reply::IteratorDestroyed)
     }
 
-    /// The pairs of a seek, where `sought` says to which key, or of a next, and where their values come from; none where not all is to be
-    /// seen. Then the command gives them.
+    /// The pairs of a Seek, if `sought` says to which key, or else of a Next, and where their values came from. `None` if not all of them can
+    /// be seen: then the command returns them.
     pub(crate) fn glance(
         &self,
         media: &Media,
@@ -135,7 +135,7 @@ impl Iterators {
 }
 
 impl Live {
-    /// Sends the cursor of the index after the pairs that were given meanwhile.
+    /// Moves the index's cursor behind the pairs that glances have returned meanwhile.
     pub(super) fn catch_up(
         &mut self,
         io: &mut Io<'_>,
@@ -155,7 +155,7 @@ impl Live {
         Ok(())
     }
 
-    /// Up to so many keys of the range behind the last that was given, or from a key on, as [`Live::choose`] finds them.
+    /// Up to `pairs_max` keys of the range, from `from` on or behind `given`, as [`Live::choose`] finds them.
     fn glance_along(
         &self,
         media: &Media,
@@ -181,7 +181,7 @@ impl Live {
         Some(chosen)
     }
 
-    /// The values of pairs, none where keys alone are asked for, if all are to be seen, and where they come from.
+    /// The values of pairs, each `None` if only keys are asked for, and where they came from. `None` if not all can be seen.
     fn see(&self, media: &Media, chosen: &[Chosen]) -> Option<(Vec<Option<Value>>, Sources)> {
         if self.keys_only {
             return Some((vec![None; chosen.len()], Sources { pages: 0, kept: 0 }));
@@ -207,7 +207,7 @@ impl Live {
             Some(())
         };
         let are_all_seen = missing.iter().zip(places).try_for_each(&mut see);
-        // Also those before one that was not to be seen, which the command does not keep.
+        // This also keeps the values before one that could not be seen: the command will not keep them.
         let of_entry = |&number: &usize| Some((chosen[number].entry?, &*chosen[number].key, values[number].as_ref()?));
         media.keep_values(missing.iter().filter_map(of_entry));
         are_all_seen?;

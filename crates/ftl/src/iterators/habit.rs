@@ -1,4 +1,4 @@
-//! Whether hosts go on behind a Seek. One that asks for all that it wants in a Seek has no use for what would be read ahead.
+//! Whether hosts follow a Seek with a Next. A host that asks for all that it wants in the Seek has no use for read-ahead.
 //!
 //! ```text
 //!   Seek -> Next ..       it went on          a mean over the last Seeks of all iterators: above a half, values are read
@@ -6,33 +6,33 @@
 //!   Seek -> Seek          it did not
 //! ```
 
-/// Of a mean.
+/// The whole of a mean.
 const ALL: u32 = 1 << 16;
 /// How much of the mean a new Seek is: 1 / 2^SHIFT, as of the times of an iterator.
 const SHIFT: u32 = 3;
 
-/// How hosts use iterators, of all that a drive has.
+/// How hosts use the iterators of a drive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Habit {
-    /// Of the last Seeks, the part behind which a Next came, of [`ALL`].
+    /// The share of the last Seeks that a Next followed, in parts of [`ALL`].
     followed: u32,
 }
 
 impl Default for Habit {
-    /// Until something is known, hosts go on.
+    /// As long as nothing is known, a Next is expected.
     fn default() -> Self {
         Habit { followed: ALL }
     }
 }
 
 impl Habit {
-    /// Behind a Seek came a Next, or something else.
+    /// Notes whether a Next followed a Seek, or something else.
     pub(super) fn ended(&mut self, is_followed: bool) {
         self.followed -= self.followed >> SHIFT;
         self.followed += if is_followed { ALL >> SHIFT } else { 0 };
     }
 
-    /// Whether hosts go on behind most Seeks.
+    /// Whether a Next follows most Seeks.
     pub(super) fn is_to_go_on(self) -> bool {
         self.followed > ALL / 2
     }

@@ -1,4 +1,4 @@
-//! Values on their way: which sectors were asked for, when they are there, and the one buffer that all iterators share.
+//! Values in flight: which sectors were asked for, when they arrive, and the one buffer that all iterators share.
 
 use super::degree::{IteratorPlan, Pace};
 use crate::io::Io;
@@ -38,11 +38,11 @@ pub(super) struct Ahead {
     pub(super) pair: PairPlace,
     /// The sectors that were asked for; none when it was not read ahead.
     sectors: Vec<Sector>,
-    /// Whether none of them was on its way already.
+    /// Whether none of them was in flight already.
     is_fresh: bool,
 }
 
-/// Iterators that share: dies, those with values on their way; the buffer, those with any.
+/// How many iterators share the dies, which are those with values in flight, and the buffer, which are those with any values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharers {
     pub(super) flying: u32,
@@ -59,7 +59,7 @@ impl Ahead {
     }
 }
 
-/// A sector on its way: when it was asked for, when it is there, and how many pairs want it.
+/// A sector that was asked for: when that was, when it arrives, and how many pairs want it.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     asked: Nanos,
@@ -72,11 +72,11 @@ struct Flight {
 pub(super) struct Prefetch {
     pairs: VecDeque<Ahead>,
     sectors: BTreeMap<Sector, Flight>,
-    /// When the last that was asked for is there.
+    /// When the last sector that was asked for arrives.
     landed: Nanos,
-    /// The sector that the last pair ended in, which the next one may begin in: it is still in the controller.
+    /// The sector that the last pair ended in. It is still in the controller, and the next pair may begin in it.
     at_hand: Option<ValuePart>,
-    /// The cursor has no more of the range.
+    /// Whether the cursor is at the end of the range.
     pub(super) is_at_end: bool,
 }
 
@@ -89,7 +89,7 @@ impl Prefetch {
         self.pairs.pop_front()
     }
 
-    /// These come next again.
+    /// Puts pairs back to the front.
     pub(super) fn put_back(&mut self, chosen: Vec<Ahead>) {
         chosen.into_iter().rev().for_each(|ahead| self.pairs.push_front(ahead));
     }
@@ -115,7 +115,7 @@ impl Prefetch {
         (pages.len() as u64) < u64::from((geometry.dies() / sharers.flying.max(1)).max(1))
     }
 
-    /// A pair wants its parts; gives those sectors that nobody has asked for yet.
+    /// Registers the sectors that a pair needs. Returns those that nobody has asked for yet.
     pub(super) fn expect(&mut self, ahead: &mut Ahead, parts: &[ValuePart], pool: &mut PrefetchPool) -> Vec<Sector> {
         let sector_bytes = pool.sector_bytes as usize;
         let mut fresh = Vec::new();
@@ -160,7 +160,7 @@ impl Prefetch {
         }
     }
 
-    /// A pair that ends in this part was brought.
+    /// Notes the last sector of a part in which a fetched pair ended.
     pub(super) fn brought(&mut self, (page, bytes): &ValuePart, sector_bytes: u32) {
         let sector_bytes = sector_bytes as usize;
         let end = bytes.end.next_multiple_of(sector_bytes);
@@ -173,7 +173,7 @@ impl Prefetch {
         known.is_some_and(|(_, known)| known.start <= bytes.start && bytes.end <= known.end)
     }
 
-    /// How long a pair that is there was on its way, if all of it was asked for at once.
+    /// How long a pair that has arrived was in flight, if all of it was asked for at once.
     pub(super) fn took(&self, ahead: &Ahead) -> Option<u64> {
         let first = ahead.sectors.first().filter(|_| ahead.is_fresh)?;
         let took_ns = self.ready(ahead).0.saturating_sub(self.sectors.get(first)?.asked.0);
@@ -192,7 +192,7 @@ impl Prefetch {
         known.map(|flight| flight.ready).max().unwrap_or(Nanos::ZERO)
     }
 
-    /// A pair was given.
+    /// Releases the sectors of a pair that was returned.
     pub(super) fn let_go(&mut self, ahead: &Ahead, pool: &mut PrefetchPool) {
         for sector in &ahead.sectors {
             if let Some(flight) = self.sectors.get_mut(sector) {
@@ -205,7 +205,7 @@ impl Prefetch {
         }
     }
 
-    /// The iterator goes elsewhere.
+    /// Drops all that was read ahead.
     pub(super) fn clear(&mut self, pool: &mut PrefetchPool) {
         pool.bytes -= self.sectors.len() as u64 * pool.sector_bytes;
         *self = Prefetch::default();

@@ -1,4 +1,4 @@
-//! What is chosen of a namespace, and its index as it is written down: creating chooses it, a mount obeys.
+//! What is chosen for a namespace when it is created, and its index as it is saved for mounts.
 
 use kvssd_cache::CacheAttributes;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 const ATTRIBUTES_BYTES_MAX: usize = 256;
 /// Bytes of the longest name of a namespace. An estimate.
 pub const NAME_BYTES_MAX: usize = 64;
-/// What the cache of a namespace is called among the parameters of its index, where both are written down.
+/// The name under which a namespace's cache is saved, among the parameters of its index.
 const CACHE: &str = "cache";
-/// What the birth of a namespace is called among the parameters that were chosen, where both are written down. Nobody chooses an index by those of
-/// a namespace that is there, so that a program that knows no births takes no notice.
+/// The name under which a namespace's birth is saved, among its chosen parameters. Nobody chooses an index by the parameters of an existing
+/// namespace, so a program that knows no births ignores it.
 const BIRTH: &str = "birth";
 
 /// What is chosen of a namespace when it is made (KAML, section III: CreateNamespace).
@@ -22,7 +22,7 @@ pub struct NamespaceAttributes {
     /// The index by the name of its plan, with the parameters of the first design that has
     /// one; none for the drive's own.
     pub index: Option<String>,
-    /// Parameters of the index that are other than that, by name.
+    /// Parameters of the index that differ from these, by name.
     pub parameters: Vec<(String, String)>,
     /// The most bytes of flash that its records may take; none, or 0, for as many as the drive has.
     pub quota_bytes: Option<u64>,
@@ -30,8 +30,8 @@ pub struct NamespaceAttributes {
     pub logs: Option<u32>,
     /// Whether its keys must have an order.
     pub is_ordered: bool,
-    /// The cache that it is, which never refuses a pair for want of room; none for one that keeps what it has. The firmware remembers
-    /// it; who has the drive lets pairs go.
+    /// The cache that it is, which never refuses a pair for lack of room; `None` for a namespace that keeps its pairs. The firmware only
+    /// remembers this; the code that has the drive evicts pairs.
     #[serde(skip)]
     pub cache: Option<CacheAttributes>,
 }
@@ -48,7 +48,7 @@ impl NamespaceAttributes {
         cache: None,
     };
 
-    /// Whether they are not too long, and the name can be one: a number would be taken for that of a namespace.
+    /// Checks the length of the attributes, and the name: one that is a number would be taken for a namespace's number.
     pub(crate) fn check(&self) -> Result<(), String> {
         let (chosen, _) = self.clone().split_birth();
         let bytes = postcard::to_allocvec(&chosen).map_err(|error| error.to_string())?.len();
@@ -68,13 +68,13 @@ impl NamespaceAttributes {
         Ok(())
     }
 
-    /// With when the namespace was made.
+    /// Adds the birth of the namespace.
     pub(crate) fn with_birth(mut self, birth: u64) -> Self {
         self.parameters.push((BIRTH.to_owned(), birth.to_string()));
         self
     }
 
-    /// What was chosen, and when the namespace was made; 0 where that is not known.
+    /// Splits off the birth of the namespace; 0 if it is not known.
     pub(crate) fn split_birth(mut self) -> (Self, u64) {
         let at = self.parameters.iter().position(|(key, _)| key == BIRTH);
         let birth = at.and_then(|at| self.parameters.remove(at).1.parse().ok());
@@ -82,32 +82,32 @@ impl NamespaceAttributes {
     }
 }
 
-/// Which index a namespace has, with all that was chosen of it: what attributes leave to the program, another program
-/// may choose otherwise.
+/// The index of a namespace with all its parameters. Attributes leave some choices to the program, and another program may
+/// choose differently: so all of them are saved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedKind {
     /// The name of its plan.
     pub name: String,
     /// All its parameters.
     pub parameters: Vec<(String, String)>,
-    /// What its tags are below, which follows from these and the drive: a program that reckons otherwise would find
-    /// nothing.
+    /// The exclusive upper bound of its tags. It follows from the parameters and the drive; a program that computes another
+    /// bound would find nothing.
     pub tags: u64,
 }
 
 impl SavedKind {
-    /// With the cache that the namespace is. It stands among the parameters so that a program that knows no caches refuses the drive: it
-    /// would take the stamp behind each value for a part of it.
+    /// Adds the cache that the namespace is. It is saved among the parameters so that a program that knows no caches refuses the drive: it
+    /// would take the stamp behind each value for a part of the value.
     #[must_use]
     pub(crate) fn with_cache(mut self, cache: Option<&CacheAttributes>) -> Self {
         self.parameters.extend(cache.map(|cache| (CACHE.to_owned(), cache.to_string())));
         self
     }
 
-    /// The index, and the cache that the namespace is.
+    /// Splits off the cache that the namespace is, if it is one.
     ///
     /// # Errors
-    /// What is no cache.
+    /// Why the saved text is no cache.
     pub(crate) fn split(&self) -> Result<(SavedKind, Option<CacheAttributes>), String> {
         let mut kind = self.clone();
         let at = kind.parameters.iter().position(|(key, _)| key == CACHE);

@@ -32,7 +32,7 @@ pub(crate) struct Client {
     /// Whether the change of a serial was made: bit `serial % WINDOW`, for the last [`RequestId::WINDOW`] up to the
     /// highest.
     made: [u64; WORDS],
-    /// When it was used last, and when it came, counted in uses.
+    /// When it was used last, and when it was opened, counted in uses of the table.
     used: u64,
     since: u64,
 }
@@ -44,14 +44,14 @@ pub(crate) enum Fate {
     New,
     /// It was made.
     Made,
-    /// Its client is not in the table, or it has numbered too many since.
+    /// Its client is not in the table, or has made too many changes since.
     Forgotten,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientTable {
     slots: Vec<Client>,
-    /// The slot of each.
+    /// The slot of each client.
     by_id: BTreeMap<[u8; 32], usize>,
     uses: u64,
 }
@@ -94,7 +94,7 @@ impl Client {
     }
 }
 
-/// Where the window has a serial.
+/// The word of the window and its bit for a serial.
 fn at(serial: u64) -> (usize, u64) {
     let position = serial % RequestId::WINDOW;
     ((position / WORD_BITS) as usize, 1 << (position % WORD_BITS))
@@ -125,8 +125,8 @@ impl ClientTable {
         Some(if self.slots.len() < CLIENTS_MAX { self.slots.len() } else { idle() } as u32)
     }
 
-    /// A client is remembered from here on, in a slot that [`ClientTable::free_slot`] gave. None where there is no such
-    /// slot.
+    /// Opens a slot, which [`ClientTable::free_slot`] returned, for a client: it is remembered from here on. `None` if there
+    /// is no such slot.
     pub(crate) fn open(&mut self, slot: u32, client: ClientId) -> Option<()> {
         let slot = slot as usize;
         if slot == self.slots.len() && slot < CLIENTS_MAX {
@@ -141,14 +141,14 @@ impl ClientTable {
         Some(())
     }
 
-    /// A change is made; gives the client's slot, if it has one.
+    /// Records that a change was made. Returns the client's slot, if it has one.
     pub(crate) fn record(&mut self, request: RequestId) -> Option<u32> {
         let slot = self.slot_of(request.client)? as u32;
         self.record_in(slot, request.serial)?;
         Some(slot)
     }
 
-    /// A change of the client in that slot is made. None where there is no such slot.
+    /// Records that a change of the client in that slot was made. `None` if there is no such slot.
     pub(crate) fn record_in(&mut self, slot: u32, serial: u64) -> Option<()> {
         self.slots.get_mut(slot as usize)?.record(serial);
         self.touch(slot as usize);
@@ -160,7 +160,7 @@ impl ClientTable {
         SavedClients { slots: self.slots.clone(), uses: self.uses }
     }
 
-    /// The table that was saved; none when it has more clients than there can be, or one of them twice.
+    /// Restores a saved table. `None` if there can be no such table: too many clients, or one of them twice.
     pub(crate) fn from_saved(saved: SavedClients) -> Option<Self> {
         let SavedClients { slots, uses } = saved;
         let by_id: BTreeMap<_, _> = slots.iter().enumerate().map(|(slot, client)| (client.id, slot)).collect();

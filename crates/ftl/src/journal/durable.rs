@@ -10,7 +10,7 @@ use kvssd_flash::{PowerLoss, Profile};
 #[derive(Clone)]
 pub(crate) struct Durable {
     pub(crate) journal: Journal,
-    /// What clients have had made.
+    /// The changes that clients had made.
     pub(crate) clients: ClientTable,
     /// The last batch over several drives that this one, their coordinator, has decided.
     pub(crate) decided: BatchSequence,

@@ -5,13 +5,13 @@
 pub enum PlantedBug {
     /// The journal is not told where garbage collection moved pairs.
     LostRelocation,
-    /// The write buffer's memory says that the journal had come less far than it had.
+    /// The write buffer's memory names a position of the journal that is too low.
     StaleSequence,
-    /// A mount takes what it finds free for erased.
+    /// A mount takes free superblocks for erased ones.
     ReusedBlock,
     /// The journal is not told where a batch begins.
     TornBatch,
-    /// A mount takes a share of a batch over several drives for made, whoever has decided it. No drive by itself has such.
+    /// A mount counts a share of a batch over several drives even if no coordinator has decided it. A single drive has no shares.
     UndecidedBatch,
 }
 

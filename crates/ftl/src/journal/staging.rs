@@ -4,17 +4,17 @@
 //!   [length u32] [crc32c u32] [item] [bytes of the record]      the CRC covers item and bytes
 //! ```
 //!
-//! Of a large record the units that it fills need not be staged, where the medium keeps their order:
+//! The full units of a large record need not be staged, if the medium keeps the order of writes:
 //!
 //! ```text
 //!   Begun | its full units are programmed | Ended, the bytes behind them      it is there
 //!   Begun | some of them are              | Torn, how many                    it is not, and the log goes on behind them
 //! ```
 //!
-//! That a record is torn is said by the mount that finds no end of it.
+//! The mount that finds no end of a record notes that it is torn.
 //!
-//! The memory begins with where the streams stood when everything before was in flash ([`Item::Positions`]), and goes on with what
-//! was opened, appended and changed since, in order. It ends where a length or a CRC is wrong.
+//! The memory begins with the positions of the streams when everything before was in flash ([`Item::Positions`]). Behind that stand all
+//! opens, appends and changes since, in order. It ends at the first wrong length or CRC.
 
 mod refill;
 mod straight;
@@ -50,17 +50,17 @@ pub(crate) enum Item {
     Appended(Stream, Kind, (u32, u64), Grain),
     /// A change was noted.
     Changed(Change),
-    /// The drive was mounted: what was under way before will not go on.
+    /// The drive was mounted: work that was in progress before does not go on.
     Mounted,
     /// A log of a placement handle began to write to a superblock.
     OpenedBy(LogId, SuperblockId),
-    /// A part of a mapped block came, from that byte of it on, with a placement handle; its bytes follow.
+    /// A part of a mapped block was gathered: block, first byte, placement handle; its bytes follow.
     Gathered(u64, u32, u8),
-    /// As `Appended`, of a record whose first bytes, so many, fill units and go straight there.
+    /// Like `Appended`, for a record whose first bytes fill units and go straight to flash; the last number counts these bytes.
     Begun(Stream, Kind, (u32, u64), Grain, u32),
     /// The units of the record that began at the place are programmed; the bytes behind them follow.
     Ended(Grain),
-    /// The record that was begun last has no end, and so many of its units were programmed.
+    /// The last record that was begun has no end. The number counts its programmed units.
     Torn(u32),
 }
 
@@ -68,7 +68,7 @@ const HEAD_BYTES: usize = 8;
 /// No sequence number, and no number of a journal page, is so high.
 const NUMBERS_END: u64 = 1 << 48;
 
-/// Room for an item as a rule.
+/// The usual size of an item.
 const ITEM_BYTES: usize = 64;
 
 /// The bytes of an item and those that follow it.
@@ -78,7 +78,7 @@ pub(crate) fn encode(item: &Item, follows: RopeRef<'_>) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of an item, which says that those of `follows` stand behind it.
+/// The bytes of an item. Its length and CRC cover the bytes of `follows` too, which the caller puts behind it.
 pub(crate) fn encode_before(item: &Item, follows: RopeRef<'_>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ITEM_BYTES);
     bytes.resize(HEAD_BYTES, 0);
@@ -90,7 +90,7 @@ pub(crate) fn encode_before(item: &Item, follows: RopeRef<'_>) -> Vec<u8> {
     bytes
 }
 
-/// The body of what was staged next, and the rest.
+/// The body of the next entry, and the remaining bytes.
 fn body(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
     let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -108,7 +108,7 @@ pub(crate) struct GatheredPart {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What the write buffer said beside the records that were put back into it.
+/// What the write buffer's memory held beside the records that were put back.
 #[derive(Debug, Default)]
 pub(crate) struct Restored {
     /// The changes that were staged, in order.
@@ -117,7 +117,7 @@ pub(crate) struct Restored {
     pub(crate) journal_number: Option<u64>,
     /// The parts of mapped blocks that were gathered, in order.
     pub(crate) gathered: Vec<GatheredPart>,
-    /// So many units are in flash of a record that has no end, if no mount before has said so.
+    /// The number of units in flash of a record without an end, if no earlier mount has noted it.
     pub(crate) torn_units: Option<u32>,
 }
 
@@ -188,7 +188,7 @@ pub(crate) fn restore(
             Item::Changed(ref change) => {
                 journal.gather(change, packing.page_bytes() as usize);
                 if let Change::Bound { tag, .. } = *change {
-                    // All of the block is in a record, what was gathered of it before with it.
+                    // The record holds all of the block, with what was gathered of it before.
                     restored.gathered.retain(|part| part.block != tag);
                 }
                 restored.changes.push(change.clone());
@@ -201,7 +201,7 @@ pub(crate) fn restore(
     Ok(restored)
 }
 
-/// Lets all logs stand where they stood, if they can have stood there.
+/// Restores the positions of all logs. Returns whether these are possible.
 fn stand(log: &mut Log, geometry: &Geometry, positions: &[LogPosition], sequence: u64) -> bool {
     let can_stand = |(superblock, page): &(SuperblockId, PageAddress)| {
         (1..geometry.superblocks()).contains(&superblock.0)
@@ -220,7 +220,7 @@ fn stand(log: &mut Log, geometry: &Geometry, positions: &[LogPosition], sequence
     true
 }
 
-/// The log that each item is of, if it is of one: the log that opened a superblock is the one that appends to it.
+/// The log of each item, if it belongs to one: the log that opened a superblock is the one that appends to it.
 fn logs_of(items: &[(Item, &[u8])], log: &Log, packing: &Packing, geometry: &Geometry) -> Vec<Option<LogId>> {
     let mut owners: BTreeMap<SuperblockId, LogId> = BTreeMap::new();
     let by_default = |stream, superblock| LogId { stream, number: geometry.target_of(superblock) };
@@ -259,7 +259,7 @@ impl<'a> Iterator for Items<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let (body, rest) = body(self.0)?;
         self.0 = rest;
-        // It is whole, and so it was meant: what stands behind it is not to be lost.
+        // The entry is whole, so it was meant: to ignore it would lose what stands behind it.
         let unknown =
             |_| MediaError::Failed("the write buffer's memory holds what a later kvssd has staged".to_owned());
         Some(postcard::take_from_bytes(body).map_err(unknown))

@@ -6,8 +6,8 @@
 //!            those that nobody uses, the last used first
 //! ```
 //!
-//! A table that gets less than it has is written to flash and pages are brought when they are wanted; one that is used
-//! again after a while goes before those that are not ([`IDLE`]).
+//! A table that gets less than its size is written to flash, and its pages are loaded when they are wanted. A table that is
+//! used again after a while goes before those that are not in use ([`IDLE`]).
 
 use crate::index::DramTable;
 use kvssd_types::Nanos;
@@ -18,13 +18,13 @@ pub(crate) const IDLE: Nanos = Nanos(1_000_000_000);
 /// When a namespace was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// When it began to be, after it was not.
+    /// When it was first used after an idle time.
     pub(crate) since: Nanos,
     pub(crate) last: Option<Nanos>,
 }
 
 impl Usage {
-    /// It is used at `now`; gives whether it was unused before.
+    /// It is used at `now`; returns whether it was unused before.
     pub(crate) fn touch(&mut self, now: Nanos) -> bool {
         let is_new = self.is_idle(now);
         if is_new {
@@ -49,7 +49,7 @@ pub(crate) struct Want {
     pub(crate) usage: Usage,
 }
 
-/// The share of each. Nobody gets what another one has yet to give back.
+/// The share of each index. No index gets DRAM that another one still has to give back.
 pub(crate) fn shares(bytes: u64, wants: &[Want], now: Nanos) -> Vec<u64> {
     let part = bytes / wants.len().max(1) as u64;
     let mut shares: Vec<u64> =

@@ -49,7 +49,7 @@ pub(crate) struct Image {
     pub(crate) validity: Vec<u8>,
     pub(crate) namespaces: Vec<SavedNamespace>,
     pub(crate) clients: SavedClients,
-    /// The last batch over several drives that this one has decided. It stands behind the others, where there is one.
+    /// The last batch over several drives that this one has decided. It is encoded behind the others, and only if there is one.
     #[serde(skip)]
     pub(crate) decided: BatchSequence,
 }
@@ -90,14 +90,14 @@ impl Io<'_> {
         }
     }
 
-    /// Begins a change that may come again, if it is one: it is made together with its number, or not at all.
+    /// Begins a change that the host may send again, if it is one: it is made together with its number, or not at all.
     pub(crate) fn begin_request(&mut self) {
         if self.request.is_some() {
             self.note(Change::Batch(BatchNote::Begun));
         }
     }
 
-    /// All of it is made.
+    /// Ends such a change: all of it is made.
     pub(crate) fn end_request(&mut self) {
         if self.request.is_some() {
             self.note_request();
@@ -141,7 +141,7 @@ impl Io<'_> {
     }
 
     /// How many of the first bytes of a record, which begins in a log's open page, need not be staged: those that fill units, with the padding
-    /// behind the last one, if they are most of it and the medium keeps the order of what is programmed and staged.
+    /// behind the last one. None, unless they are most of the record and the medium keeps the order of what is programmed and staged.
     fn straight_bytes(&mut self, log: LogId, length: usize) -> usize {
         let keeps_order = length >= LARGE_BYTES
             && self.media.durable.power_loss == PowerLoss::Protected
@@ -159,8 +159,8 @@ impl Io<'_> {
         if 2 * units < length { 0 } else { units }
     }
 
-    /// Stages that a record begins in a log, with those of its bytes that do not go straight to flash. Gives how many do: behind them
-    /// [`Io::stage_end`] is due.
+    /// Stages the beginning of a record in a log, with those of its bytes that do not go straight to flash. Returns how many bytes go straight;
+    /// [`Io::stage_end`] is due behind them.
     pub(crate) fn stage_begin(
         &mut self,
         log: LogId,
@@ -178,14 +178,14 @@ impl Io<'_> {
         Ok(straight)
     }
 
-    /// Stages what follows the bytes of a record that went straight to flash: from here on it is there.
+    /// Stages the bytes behind those that went straight to flash: from here on the record exists.
     pub(crate) fn stage_end(&mut self, place: Grain, bytes: &Rope, straight: usize) -> Result<(), KvError> {
         let mut behind = Rope::default();
         behind.push_shared(bytes.as_ref(), straight.min(bytes.len())..bytes.len());
         self.stage(&Item::Ended(place), Some(&behind))
     }
 
-    /// Programs everything that is gathered, padded to whole units; gives the moment when it is in flash.
+    /// Programs everything that is gathered, padded to whole units; returns the moment when it is in flash.
     ///
     /// # Errors
     /// [`KvError::Failed`] when the flash fails to take a unit.
@@ -209,7 +209,7 @@ impl Io<'_> {
         Ok(self.media.flash.buffer.drained())
     }
 
-    /// Makes sure that a cut loses nothing of what was done so far; gives the clock when that is so.
+    /// Makes sure that a cut loses nothing of what was done so far; returns the clock when that is so.
     pub(crate) fn make_durable(&mut self) -> Result<Nanos, KvError> {
         if self.media.durable.power_loss == PowerLoss::Volatile {
             let drained = self.flush()?;
@@ -281,8 +281,8 @@ impl Io<'_> {
         journal.pages > journal.checkpoint_pages.max(CHECKPOINT_PAGES_MIN)
     }
 
-    /// Writes a checkpoint and gives up the journal before it. The drive's last checkpoint leaves that to the next
-    /// mount: nothing may happen behind it that the mount would not know. No victim may be open.
+    /// Writes a checkpoint and gives up the journal before it. The drive's last checkpoint leaves the old journal to the next
+    /// mount, since nothing may happen behind it that the mount would not know. No victim may be open.
     pub(crate) fn checkpoint(&mut self, namespaces: &mut Namespaces, is_last: bool) -> Result<(), KvError> {
         self.flush()?;
         let before: Vec<SuperblockId> = self.journal_superblocks().collect();
@@ -300,8 +300,8 @@ impl Io<'_> {
         }
         let drained = self.flush()?;
         self.wait_until(drained, SpentOn::Buffer);
-        // A mount that cannot read this checkpoint comes here from the one before, and from whichever namespace was
-        // last there.
+        // A mount that cannot read this checkpoint starts from the one before, and comes here with any namespace: so the
+        // next change names its own again.
         self.media.durable.journal.namespace = None;
         self.media.durable.journal.pages = 0;
         self.media.durable.journal.checkpoint_pages = self.media.durable.journal.number - first;
@@ -337,7 +337,7 @@ impl Io<'_> {
     }
 }
 
-/// What was gathered of a block, as it is staged anew: the memory begins again.
+/// The gathered parts of a block, to be staged anew when the memory begins again.
 fn gathered_items(block: &GatheredBlock) -> impl Iterator<Item = (Item, Rope)> {
     let come = block.pieces.iter().enumerate().filter_map(|(number, piece)| Some((number, piece.as_ref()?)));
     come.map(|(number, piece)| {

@@ -32,7 +32,7 @@ pub(super) struct Redo<'a, 'b> {
 }
 
 impl Redo<'_, '_> {
-    /// Afterwards `io` works for the namespace that the last changes are of.
+    /// Redoes all changes. Afterwards `io` works for the namespace of the last ones.
     pub(super) fn all(&mut self, image: Image, all: &[Change]) -> Result<(), KvError> {
         let Media { space, durable, .. } = &mut *self.io.media;
         if !image.is_possible(space.packing.grains_per_superblock) {
@@ -49,7 +49,7 @@ impl Redo<'_, '_> {
         self.io.namespace = NamespaceId::FIRST;
         for (position, change) in all.iter().enumerate() {
             self.one(change)?;
-            // What the index of one had that is no more may have been erased.
+            // The index records of a namespace that is removed later may have been erased already.
             if let Some(namespace) = self.namespaces.get_mut(self.io.namespace)
                 && !removed.contains(&namespace.id)
             {
@@ -101,7 +101,7 @@ impl Redo<'_, '_> {
         match *change {
             Change::Batch(BatchNote::Decided(sequence)) => self.io.media.durable.decided = sequence,
             Change::End | Change::Batch(_) | Change::Created { .. } | Change::Key { .. } | Change::Range { .. } => {}
-            // It may be one that is no more, of whose records something was noted that is nobody's.
+            // It may be a removed namespace, whose remaining notes belong to nobody.
             Change::In { namespace } => self.io.namespace = NamespaceId(namespace),
             Change::Deleted { namespace } => self.named(namespace)?.fate = NamespaceFate::Dies(None),
             Change::Assigned { namespace, logs } => self.named(namespace)?.attributes.logs = logs,
@@ -170,7 +170,7 @@ impl Redo<'_, '_> {
         if retired.state != State::Closed {
             return Err(damaged("its journal retires a superblock that is not full"));
         }
-        // What only iterators kept lives no more: it can be collected.
+        // Records that only iterators kept do not live any more: then the superblock can be collected.
         if retired.live_grains > 0 {
             self.io.media.space.superblocks.retire(superblock);
         }
@@ -186,7 +186,7 @@ impl Redo<'_, '_> {
         Ok(())
     }
 
-    /// Records of the index's own, of so many bytes each, come in the place of one; grain 0 is none's.
+    /// Records of the index's own, of `bytes` bytes each, replace the one at `old`; grain 0 means that there was none.
     fn replace_own(&mut self, places: &[Grain], bytes: u32, old: (Grain, u32)) -> Result<(), KvError> {
         let packing = self.io.packing();
         for &place in places {
@@ -218,7 +218,7 @@ impl Redo<'_, '_> {
         if found.live_grains > 0 { Err(damaged(else_why)) } else { Ok(found) }
     }
 
-    /// Nobody will ask what is dead in a superblock.
+    /// Drops what validity knows of the dead records in a superblock.
     fn forget(&mut self, superblock: SuperblockId) -> Result<(), KvError> {
         self.superblock(superblock)?;
         self.spills.retain(|spill| spill.superblock != superblock);

@@ -1,5 +1,5 @@
-//! What a mount reads is believed only after it was looked at: bytes from flash may say anything, and nothing that they
-//! say may stop the program.
+//! A mount validates what it reads before it believes it: bytes from flash may say anything, and nothing that they say may
+//! stop the program.
 
 use crate::io::media::Media;
 use crate::layout::oob::Stream;
@@ -10,8 +10,8 @@ use crate::space::superblock::State;
 use kvssd_flash::{Flash, Geometry, PageAddress, SuperblockId};
 
 impl Media {
-    /// Whether each superblock that records live in has been written to, or is being gathered. One that was erased
-    /// since shows that the end of what was known is missing.
+    /// Whether each superblock with live records was written to, or is being gathered. A superblock that was erased since shows
+    /// that the end of the known changes is missing.
     pub(crate) fn all_life_is_written(&self) -> bool {
         let numbered = (0..).map(SuperblockId).zip(self.space.superblocks.all());
         numbered.filter(|(_, superblock)| superblock.live_grains > 0).all(|(superblock, _)| {
@@ -20,8 +20,8 @@ impl Media {
         })
     }
 
-    /// A superblock that was erased since a stream opened it, though records live in it or the stream stands in it. Its
-    /// pages and the table of blocks agree with each other: only the count from its opening tells.
+    /// A superblock that was erased after a stream opened it, though records live in it or the stream stands in it. Its pages
+    /// and the table of blocks agree with each other: only the erase count at its opening tells.
     pub(crate) fn stale_superblock(&self) -> Option<SuperblockId> {
         let numbered = (0..).map(SuperblockId).zip(self.space.superblocks.all());
         let mut wanted =

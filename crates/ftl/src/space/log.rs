@@ -34,7 +34,7 @@ pub(crate) struct NewRecord<'a> {
 }
 
 impl<'a> NewRecord<'a> {
-    /// That of a pair that a command writes.
+    /// The record of a pair that a command writes.
     pub(crate) fn pair(tag: u64, bytes: &'a mut Rope, unbroken_bytes: usize) -> Self {
         NewRecord { stream: Stream::User, kind: Kind::Pair, tag, bytes, unbroken_bytes, cause: Cause::User }
     }
@@ -50,7 +50,7 @@ pub(crate) struct Log {
     pub(crate) format: OobFormat,
     pub(crate) sequence: u64,
     pub(crate) placement: Placement,
-    /// Room for an out-of-band area that is encoded.
+    /// Reused memory for encoding an out-of-band area.
     oob_bytes: Vec<u8>,
 }
 
@@ -70,11 +70,11 @@ pub(crate) struct OpenLog {
     pub(crate) unit: UnitBuilder,
     pub(crate) causes: Vec<Cause>,
     pub(crate) unit_since: Vec<Nanos>,
-    /// What the gathered page is counted under: what opened it.
+    /// What the gathered page is counted under: the cause of its first record.
     pub(crate) cause: Cause,
     /// Whether the unit has its slot of the write buffer.
     pub(crate) buffered: bool,
-    /// From when on it has it.
+    /// Since when the unit has it.
     pub(crate) slot_since: Nanos,
 }
 
@@ -218,7 +218,7 @@ impl OpenLog {
         !self.data.is_empty() && (self.oob.kind != kind || page_bytes - self.data.len() < unbroken_bytes)
     }
 
-    /// Marks the start of a record; gives its first grain.
+    /// Marks the start of a record; returns its first grain.
     pub(crate) fn begin(
         &mut self,
         packing: &Packing,
@@ -235,7 +235,7 @@ impl OpenLog {
         packing.grain(self.page, grain)
     }
 
-    /// Fills the rest of the page with zeros and adds it to the unit; gives whether the unit is full.
+    /// Fills the rest of the page with zeros and adds it to the unit; returns whether the unit is full.
     pub(crate) fn turn_page(&mut self, geometry: &Geometry, format: OobFormat, oob_bytes: &mut Vec<u8>) -> bool {
         self.data.push_zeros(geometry.page_bytes as usize - self.data.len());
         oob_bytes.clear();

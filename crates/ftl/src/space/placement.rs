@@ -38,7 +38,7 @@ pub(crate) enum LogRoom {
     None,
 }
 
-/// The targets of a namespace: `count` of them from `first` on, and around.
+/// The targets of a namespace: `count` of them from `first` on, where target 0 follows the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Share {
     namespace: NamespaceId,
@@ -52,7 +52,7 @@ pub(crate) struct Placement {
     shares: Vec<Share>,
     /// Whose turn it is, by stream.
     turns: [u32; Stream::ALL.len()],
-    /// No superblock is opened that need not be while fewer are free.
+    /// While fewer superblocks are free than this, none is opened that need not be.
     pub(crate) scarce_superblocks: usize,
 }
 
@@ -81,8 +81,8 @@ impl Placement {
         *turn = turn.wrapping_add(1);
     }
 
-    /// The log that takes a record of a namespace: the next one of its own that has room, or of any. While superblocks
-    /// are scarce, a log with room in its open superblock goes before one that would open another.
+    /// The log that takes a record of a namespace: the next of its own that has room, else any that has. While superblocks are
+    /// scarce, a log with room in its open superblock goes before one that would open another.
     pub(crate) fn choose(
         &self,
         stream: Stream,

@@ -116,23 +116,23 @@ impl Superblocks {
         &self.all
     }
 
-    /// The number of erased ones.
+    /// The number of free superblocks.
     #[must_use]
     pub fn free(&self) -> usize {
         self.free_count
     }
 
-    /// The number of erased ones on a target.
+    /// The number of free superblocks on a target.
     pub(crate) fn free_in(&self, target: u32) -> usize {
         self.free[target as usize].len()
     }
 
-    /// The number of erased ones on the target of this one.
+    /// The number of free superblocks on the target of this one.
     pub(crate) fn free_beside(&self, superblock: SuperblockId) -> usize {
         self.free[superblock.0 as usize % self.free.len()].len()
     }
 
-    /// The number of erased ones on the target that has the fewest.
+    /// The number of free superblocks on the target that has the fewest.
     pub(crate) fn fewest_free(&self) -> usize {
         self.free.iter().map(VecDeque::len).min().unwrap_or_default()
     }
@@ -144,8 +144,8 @@ impl Superblocks {
         self.freed_last = self.freed_last.max(free.freed);
     }
 
-    /// The moment, `at` or later, from which `count` are free: garbage collection may have freed some of them with a
-    /// clock that is ahead. None when fewer are.
+    /// The time, `at` or later, from which `count` superblocks are free: garbage collection may have freed some of them with
+    /// a clock that is ahead. `None` if there are fewer.
     pub(crate) fn free_from(&self, count: usize, at: Nanos) -> Option<Nanos> {
         let spare = self.free_count.checked_sub(count)?;
         if self.freed_last <= at {
@@ -182,9 +182,9 @@ impl Superblocks {
         dram.add("superblocks", count * Self::ENTRY_BYTES);
     }
 
-    /// Opens the superblock of a target that has been free for longest, which spreads the erases; gives the moment when
-    /// its erase ends, and whether it must be erased again. None when none is free: garbage collection keeps a reserve,
-    /// so that only a drive whose table is damaged comes to this.
+    /// Opens the superblock of a target that has been free for longest, which spreads the erases. Returns it, when its erase
+    /// ends, and whether it must be erased again. `None` if none is free: garbage collection keeps a reserve, so that this
+    /// happens only on a drive whose table is damaged.
     pub fn open(&mut self, stream: Stream, target: u32) -> Option<(SuperblockId, Nanos, bool)> {
         let Free { superblock, erased, .. } = self.free[target as usize].pop_front()?;
         self.free_count -= 1;
@@ -193,8 +193,8 @@ impl Superblocks {
         Some((superblock, erased, must_erase))
     }
 
-    /// Has the free superblock of a target with the least `rank` opened next; of several, the one that has been free
-    /// for longest.
+    /// Moves the free superblock of a target with the least `rank` to the front; of several, the one that has been free for
+    /// longest.
     pub fn bring_forward(&mut self, target: u32, rank: impl Fn(SuperblockId) -> u32) {
         let free = &mut self.free[target as usize];
         let ranks = free.iter().map(|free| rank(free.superblock)).enumerate();
@@ -204,7 +204,7 @@ impl Superblocks {
         }
     }
 
-    /// Says in which life a superblock was opened.
+    /// Sets the erase count at which a superblock was opened.
     pub fn set_generation(&mut self, superblock: SuperblockId, generation: u64) {
         self.all[superblock.0 as usize].generation = generation;
     }
@@ -226,7 +226,7 @@ impl Superblocks {
         closed.state = State::Closed;
     }
 
-    /// Garbage collection begins with a superblock.
+    /// Makes a closed superblock a victim of garbage collection.
     pub fn condemn(&mut self, superblock: SuperblockId) {
         let victim = &mut self.all[superblock.0 as usize];
         assert_eq!(victim.state, State::Closed, "only a closed superblock is collected");
@@ -296,7 +296,7 @@ impl Superblocks {
     }
 }
 
-/// What a mount does to the table, out of turn.
+/// Changes to the table that only a mount makes.
 impl Superblocks {
     /// The table as it was saved, and changed since.
     pub(crate) fn recover(&mut self, all: Vec<Superblock>) {

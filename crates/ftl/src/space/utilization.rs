@@ -10,7 +10,7 @@ pub struct Utilization {
     pub pairs: u64,
     /// Bytes of their keys and values.
     pub pair_bytes: u64,
-    /// Bytes of flash that their records take, in whole grains, with what they keep others from.
+    /// Bytes of flash that their records take in whole grains, with the space that they make unusable for others.
     pub record_bytes: u64,
     /// Bytes of flash that everything that lives takes, the index with it.
     pub live_bytes: u64,
@@ -46,7 +46,7 @@ impl Utilization {
         self.record_bytes += packing.bytes_charged(head);
     }
 
-    /// None, and no change, when there is not so much.
+    /// Removes a pair. `None`, and no change, if the counts are too low for it.
     pub(crate) fn remove(&mut self, head: &RecordHead, packing: &Packing) -> Option<()> {
         let pairs = self.pairs.checked_sub(1)?;
         let pair_bytes = self.pair_bytes.checked_sub(u64::from(head.key_bytes) + u64::from(head.value_bytes))?;

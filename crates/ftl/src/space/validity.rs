@@ -60,7 +60,7 @@ pub trait Validity: DynClone + Send + Sync {
     /// How many grains of the page live.
     fn live_grains_of(&self, page: PageAddress) -> u32;
 
-    /// The pair with `tag` at `place` is not the key's pair any more. Gives a page when one is full.
+    /// The pair with `tag` at `place` is not the key's pair any more. Returns a page to write when one is full.
     fn pair_died(&mut self, tag: u64, place: Grain) -> Option<Spill> {
         let _ = (tag, place);
         None
@@ -77,8 +77,8 @@ pub trait Validity: DynClone + Send + Sync {
         let _ = (superblock, place);
     }
 
-    /// The places of the pairs of a superblock that are known to be dead, in any order, `pages` being what its spills
-    /// hold. None where nothing of the kind is kept.
+    /// The places of the dead pairs of a superblock, in any order; `pages` are the contents of its spills. `None` if this
+    /// validity keeps no such list.
     fn dead_places(&self, superblock: SuperblockId, pages: &[Blob]) -> Option<Vec<Grain>> {
         let _ = (superblock, pages);
         None
@@ -90,8 +90,8 @@ pub trait Validity: DynClone + Send + Sync {
         false
     }
 
-    /// Garbage collection begins with a superblock; `pages` are the contents of its spills. Gives the mappings that
-    /// were made ready to be searched.
+    /// Garbage collection begins with a superblock; `pages` are the contents of its spills. Returns how many mappings were
+    /// made ready to be searched.
     fn open_victim(&mut self, superblock: SuperblockId, pages: &[Blob]) -> usize {
         let _ = (superblock, pages);
         0

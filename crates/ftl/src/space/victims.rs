@@ -7,10 +7,10 @@ pub use self::erase_counts::EraseCounts;
 pub use self::greedy::{MAP_KEPT_WEIGHT, greedy};
 pub(crate) use self::greedy::{can_be_collected, gives_grains};
 
-/// How garbage collection chooses a victim, and streams what they write to next.
+/// How garbage collection chooses a victim, and how streams choose the next superblock to write to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VictimPolicy {
-    /// What gives the most (`greedy`), and what has been free for longest.
+    /// The victim that frees the most (`greedy`), and the superblock that has been free for longest.
     Greedy,
     /// By erase counts as well.
     EraseCounts(EraseCounts),

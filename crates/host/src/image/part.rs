@@ -1,4 +1,4 @@
-//! One partition of a drive in a file: threads that look go side by side, those that change take turns, and share waits for the disk.
+//! One partition of a drive in a file: threads that read go side by side; threads that change take turns, and share waits for the disk.
 
 use crate::Error;
 use crate::commits::{Announced, Commits};
@@ -15,7 +15,7 @@ pub(super) struct Part {
     pub(super) commits: Option<Commits>,
 }
 
-/// What one thread at a time changes.
+/// What only one thread at a time changes.
 pub(super) struct State {
     pub(super) drive: Drive,
     /// The number of changes that were executed.
@@ -98,7 +98,7 @@ impl Part {
         })
     }
 
-    /// The answer to a command that changes no pair, if it is to be had beside other threads; this returns when what it shows is safe.
+    /// Answers a command that changes no pair, if it can be answered beside other threads. Returns when what it shows is safe.
     fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Result<Option<Reply>, Error>> {
         // The command tells what is wrong, if something is.
         let state = self.state.look().ok().filter(|state| state.works().is_ok())?;
@@ -118,7 +118,7 @@ impl Part {
         Ok(state)
     }
 
-    /// The drive, when nobody has it any more.
+    /// The drive, when no thread uses it any more.
     pub(super) fn into_drive(self) -> Result<Drive, Error> {
         Ok(self.state.into_inner().map_err(|_| panicked())?.drive)
     }
@@ -174,7 +174,7 @@ impl State {
         }
     }
 
-    /// What a call says of an error of the drive. If its image failed, or that of another partition in the same call, that is remembered.
+    /// The error that a call returns for a drive's error. If this image failed, or another partition in the same call, that is remembered.
     pub(super) fn failed(&mut self, error: KvError, of_other: Option<&str>) -> Error {
         if let Some(why) = self.drive.failure().or(of_other) {
             self.failure = Some(why.to_owned());

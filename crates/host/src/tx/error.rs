@@ -10,13 +10,13 @@ pub enum TransactionError {
     /// Nothing is left of it: try it again as a new one.
     #[error("the transaction was aborted: {}", reason_of(*.0))]
     Aborted(AbortReason),
-    /// It can not do that, and may go on with something else.
+    /// The call is not possible; the transaction may go on with something else.
     #[error("{}", refusal_of(*.0))]
     Refused(Refusal),
-    /// The drive did not do it. After a commit nothing is left of the transaction; else it may go on.
+    /// The drive did not do it. After a commit nothing is left of the transaction; otherwise it may go on.
     #[error(transparent)]
     Drive(#[from] Error),
-    /// The drive failed in the middle of the commit: all that was written is there or nothing, when it is opened again.
+    /// The drive failed in the middle of the commit: when it is opened again, all that was written is there, or nothing.
     #[error("whether the transaction is committed will be known when the drive is opened again: {0}")]
     InDoubt(Error),
 }

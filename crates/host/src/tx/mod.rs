@@ -29,7 +29,7 @@
 //!
 //! A transaction that is dropped is aborted. One thread must not wait within a transaction for another one of its own.
 //!
-//! What it does not do: try an aborted transaction again, or let anybody else change the drive meanwhile.
+//! Not supported: retrying an aborted transaction, and changes to the drive by anybody else meanwhile.
 
 mod error;
 mod port;
@@ -62,10 +62,10 @@ pub struct Transactions<P: Port> {
     state: Mutex<State>,
 }
 
-/// What threads take turns with.
+/// The state that threads use in turns.
 struct State {
     manager: TransactionManager,
-    /// Those that wait; who is woken is taken out.
+    /// The transactions that wait; a woken one is removed.
     waiting: BTreeMap<TransactionId, Arc<Condvar>>,
 }
 
@@ -76,7 +76,7 @@ pub struct Transaction<'a, P: Port> {
     bell: Arc<Condvar>,
     view: Option<P::View>,
     is_putting: bool,
-    /// Whether its waits are to end.
+    /// Asks whether it shall stop waiting.
     is_unwanted: Option<fn() -> bool>,
 }
 
@@ -91,7 +91,7 @@ impl<P: Port> Transactions<P> {
     /// Begins a transaction.
     ///
     /// # Errors
-    /// Of a snapshot, when the drive has no views or fails.
+    /// For a snapshot: if the drive has no views, or fails.
     pub fn begin(&self, isolation: Isolation) -> Result<Transaction<'_, P>, TransactionError> {
         self.check_owner()?;
         let id = self.lock().manager.begin(isolation);
@@ -120,12 +120,12 @@ impl<P: Port> Transactions<P> {
         &self.port
     }
 
-    /// The drive, with nobody on it.
+    /// The drive, when no transaction uses it any more.
     pub fn into_port(self) -> P {
         self.port
     }
 
-    /// A child that was forked may have inherited the lock as another thread held it.
+    /// A forked child may have inherited the lock while another thread held it.
     fn check_owner(&self) -> Result<(), Error> {
         if self.owner.is_here() { Ok(()) } else { Err(Error::Forked { process: self.owner.process() }) }
     }
@@ -136,7 +136,7 @@ impl<P: Port> Transactions<P> {
 }
 
 impl State {
-    /// Rings for those that may go on.
+    /// Wakes the transactions that may go on.
     fn wake(&mut self) {
         for woken in self.manager.woken() {
             if let Some(bell) = self.waiting.remove(&woken) {
@@ -147,8 +147,8 @@ impl State {
 }
 
 impl<P: Port> Transaction<'_, P> {
-    /// Has it ask now and then, while it waits for others, whether it is to be aborted: a signal may have come. Nothing of it is held
-    /// meanwhile but its locks.
+    /// While it waits for others, the transaction calls `is_unwanted` now and then, and is aborted if that returns true: a signal may have come.
+    /// Meanwhile it holds nothing but its locks.
     pub fn abort_when(&mut self, is_unwanted: fn() -> bool) {
         self.is_unwanted = Some(is_unwanted);
     }
@@ -161,7 +161,7 @@ impl<P: Port> Transaction<'_, P> {
         Ok(self.access(namespace, key, &Access::Read)?.map(|value| value.to_vec()))
     }
 
-    /// As [`Transaction::read`], of a record that is to be written: two that both read it first would be a deadlock.
+    /// Like [`Transaction::read`], for a record that will be written: if two transactions both read it first, they deadlock.
     ///
     /// # Errors
     /// As [`Transaction::read`].
@@ -201,7 +201,7 @@ impl<P: Port> Transaction<'_, P> {
         self.access(namespace, key, &Access::Delete).map(|_| ())
     }
 
-    /// Ends it: all that it wrote is on the drive for good.
+    /// Ends the transaction: all that it wrote is then durable on the drive.
     ///
     /// # Errors
     /// [`TransactionError::Aborted`] and [`TransactionError::Drive`]: nothing is. [`TransactionError::InDoubt`]: all or nothing is.
@@ -230,7 +230,7 @@ impl<P: Port> Transaction<'_, P> {
         }
     }
 
-    /// Ends it without a trace, as dropping it does.
+    /// Ends the transaction without a trace, as dropping it does.
     pub fn abort(self) {}
 
     fn access(
@@ -291,7 +291,7 @@ impl<P: Port> Transaction<'_, P> {
         outcome
     }
 
-    /// Waits until it is woken, or is to be aborted. Nobody can have woken it since it was told to wait: the lock was held all the time.
+    /// Waits until it is woken, or is to be aborted. It cannot have been woken before: the lock was held since it was told to wait.
     fn wait<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         state.waiting.insert(self.id, self.bell.clone());
         while state.waiting.contains_key(&self.id) {
@@ -304,7 +304,7 @@ impl<P: Port> Transaction<'_, P> {
             if !waited.timed_out() {
                 continue;
             }
-            // Others go on meanwhile: who answers may need what one of them has.
+            // Other threads go on meanwhile: the function that answers may need what one of them has.
             drop(state);
             let is_to_end = is_unwanted();
             state = self.transactions.lock();
@@ -319,11 +319,11 @@ impl<P: Port> Transaction<'_, P> {
 
 impl<P: Port> Drop for Transaction<'_, P> {
     fn drop(&mut self) {
-        // In a child it is the parent's.
+        // In a forked child, the transaction is the parent's.
         if self.transactions.check_owner().is_err() {
             return;
         }
-        // Where the manager has panicked there is nothing to be put in order any more.
+        // After a panic in the manager nothing can be put in order.
         let Ok(mut state) = self.transactions.state.lock() else { return };
         if self.is_putting {
             state.manager.put_done(self.id, PutOutcome::InDoubt);

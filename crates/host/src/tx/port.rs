@@ -20,19 +20,19 @@ pub trait Port: Send + Sync {
     /// Makes all changes or none; they are safe when it returns.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Failed`] and [`Error::InDoubt`] leave it open whether they are there; after all others they are not.
+    /// [`Error::Io`], [`Error::Failed`] and [`Error::InDoubt`] leave open whether the changes were made; after all other errors they were not.
     fn put(&self, changes: &[BatchChange<'_>]) -> Result<(), Error>;
 
     /// Makes a view of the drive as it is. No `put` is under way meanwhile.
     ///
     /// # Errors
-    /// When the drive has none, or fails.
+    /// If the drive has no views, or fails.
     fn create_view(&self) -> Result<Self::View, Error>;
 
     /// The value of a record in a view, if it is there.
     ///
     /// # Errors
-    /// When the drive fails, or keeps the view no longer.
+    /// If the drive fails, or has given up the view.
     fn get_in_view(&self, view: &Self::View, record: Record<'_>) -> Result<Option<Value>, Error>;
 
     /// Ends a view.
@@ -57,7 +57,7 @@ impl Port for Store {
             match self.execute_in(info.id, Command::CreateIterator { options: IteratorOptions::default() }) {
                 Ok(Some(Reply::IteratorCreated(iterator))) => view.insert(info.id, iterator),
                 Ok(other) => unreachable!("{other:?} does not answer the creation of an iterator"),
-                // It has gone since it was listed.
+                // The namespace was deleted after it was listed.
                 Err(Error::NoNamespace { .. }) => continue,
                 Err(error) => {
                     self.destroy_view(view);
@@ -89,7 +89,7 @@ impl Port for Store {
     }
 }
 
-/// A drive that others know as well; they change nothing while transactions do, but what these neither read nor write.
+/// A drive that others use as well. While transactions run, they change only what these neither read nor write.
 impl<P: Port> Port for Arc<P> {
     type View = P::View;
 

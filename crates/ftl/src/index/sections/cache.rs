@@ -72,7 +72,7 @@ impl SectionCache {
         Some(cached)
     }
 
-    /// A section that is here was replaced by others: it will leave as nobody's. Gives whether memory has let go of its
+    /// A section that is here was replaced by others: it will leave as nobody's. Returns whether memory has let go of its
     /// older bytes on flash.
     pub(crate) fn abandon(&mut self, ticket: Ticket) -> bool {
         let cached = self.get_mut(ticket);
@@ -93,7 +93,7 @@ impl SectionCache {
         &mut self.queue[position]
     }
 
-    /// Edits a section that is here; gives how many bytes it had and has, and what `edit` gave.
+    /// Edits a section that is here; returns how many bytes it had and has, and what `edit` gave.
     pub(crate) fn edit<T>(&mut self, ticket: Ticket, edit: impl FnOnce(&mut Cached) -> T) -> (usize, usize, T) {
         let cached = self.get_mut(ticket);
         let before = cached.bytes.len();

@@ -188,7 +188,7 @@ impl<'a> Refill<'a> {
         }
     }
 
-    /// Ends the page; gives its unit when that is full.
+    /// Ends the page; returns its unit when that is full.
     pub(super) fn finish_page(&mut self) -> Option<(UnitAddress, UnitImage)> {
         let geometry = self.geometry;
         let page = self.stream.page;

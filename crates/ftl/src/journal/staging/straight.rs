@@ -80,7 +80,7 @@ impl Refill<'_> {
         !opened.is_last(self.id, self.geometry.superblock_of(first)) || self.flash.is_programmed(first)
     }
 
-    /// Ends the open unit with bytes of a record, of which there are so many; gives how many are left.
+    /// Ends the open unit with bytes of a record, of which there are so many; returns how many are left.
     fn pass_over_unit(&mut self, record: Record, mut rest: usize) -> Result<usize, MediaError> {
         loop {
             self.continue_page(record);
