@@ -53,7 +53,7 @@ impl Drive {
         self.caches.info(id)
     }
 
-    /// Evicts some pairs of a cache, whose owner exceeds a quota. Returns whether there were any.
+    /// Evicts some pairs of a cache, so that a host keeps within its quota. Returns whether there were any.
     ///
     /// # Errors
     /// What the firmware answers to deletes.
