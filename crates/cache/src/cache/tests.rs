@@ -239,7 +239,7 @@ fn what_would_be_admitted_is_and_nothing_else() {
         let (mut now, mut admitted) = (Nanos::ZERO, 0);
         for _ in 0..10_000 {
             let (pair, bytes) = (PairId(random.below(3000)), random.below(1000));
-            now = now + Nanos(random.below(60_000_000_000));
+            now += Nanos(random.below(60_000_000_000));
             let would = cache.would_admit(pair, bytes, now);
             assert_eq!(cache.admits(pair, bytes, now), would, "{rule}");
             admitted += u32::from(would);

@@ -299,11 +299,16 @@ impl Player {
             Ok(_) => {
                 self.counts.wrong_answers += u64::from(!must_be_done);
                 self.model.put(hash, held);
-                // It may be among those.
+                let mut is_in = true;
                 for left in self.drive.take_left() {
-                    self.model.remove(xxh3_64(&left));
+                    let left = xxh3_64(&left);
+                    is_in &= left != hash;
+                    self.model.remove(left);
                 }
-                self.measured.stored_bytes += key.bytes().len() as u64 + u64::from(held.bytes);
+                // A pair that the drive's own cache keeps out is not written, as with a host's cache.
+                if is_in {
+                    self.measured.stored_bytes += key.bytes().len() as u64 + u64::from(held.bytes);
+                }
                 self.measured.stores.add(done - at);
             }
             Err(KvError::CapacityExceeded) => {

@@ -202,6 +202,21 @@ fn who_comes_in_by_frequency_does_not_hang_on_the_number_of_threads() {
     }
 }
 
+/// A drive that throws a store away has not stored its bytes: whoever keeps the cache, the drive writes as much for as many.
+#[test]
+fn what_is_kept_out_counts_as_stored_nowhere() {
+    let text = text(&requests(20_000, 20_000, 5));
+    let [host, drive] = [false, true].map(|is_drives_cache| {
+        let plan = CachePlan { admission: vec![AdmissionRule::AtMost(3000)], ..plan(EvictionKind::Lru, 2 << 20) };
+        replay(&ReplaySetup { is_drives_cache, ..cached(&PLUS, plan) }, TraceName::Csv, text.as_bytes())
+    });
+    assert!(cache(&drive).kept_out > 1000 && cache(&drive).kept_out == cache(&host).kept_out);
+    let [of_host, of_drive] = [&host, &drive].map(|report| report.write_amplification.unwrap());
+    assert!((of_drive / of_host - 1.0).abs() < 0.05, "{of_host:.3} and {of_drive:.3}");
+    let [of_host, of_drive] = [&host, &drive].map(|report| counts(report).life.unwrap().drive_writes_a_day);
+    assert!((of_drive / of_host - 1.0).abs() < 0.05, "{of_host:.3} and {of_drive:.3}");
+}
+
 #[test]
 fn misses_of_one_key_that_are_under_way_store_it_once() {
     let text = format!("key,size\n{}", "k,100000\n".repeat(8));
