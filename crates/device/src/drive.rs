@@ -36,7 +36,7 @@ use kvssd_flash::{Files, ImageBacking, OpenOptions, Profile, SystemFiles};
 use kvssd_ftl::{
     BatchSequence, Design, DesignError, Engine, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
 };
-use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, OwnedKey, Reply, RequestId};
+use kvssd_types::{ClientId, Command, KEY_BYTES_MAX, KvError, NamespaceId, Nanos, OwnedKey, Reply, RequestId};
 use shares::PreparedChange;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -344,10 +344,11 @@ impl Drive {
         self.engine().value_bytes_max()
     }
 
-    /// The largest value of a batch, in bytes: on a drive of large values about half of [`Drive::batch_bytes_max`].
+    /// The largest value of a batch, in bytes, whatever its key: on a drive of large values about half of [`Drive::batch_bytes_max`].
     #[must_use]
     pub fn batch_value_bytes_max(&self) -> u64 {
-        self.large.as_ref().map_or(self.engine().value_bytes_max(), |large| large.inline_bytes_max().into())
+        let beside_key = self.batch_bytes_max() - KEY_BYTES_MAX as u64;
+        self.large.as_ref().map_or(beside_key, |large| large.inline_bytes_max().into())
     }
 
     /// Sets whether each command is committed by itself (false, the default) or all together by [`Drive::commit`] (true). If the process

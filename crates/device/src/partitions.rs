@@ -30,7 +30,7 @@ use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, OwnedKey,
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Indexes hash keys without a seed. The keys of one partition must not have similar hashes there, so partitions use a seed.
+/// Indexes hash keys without a seed. The bits that choose the partition must not be among those that an index hashes by, so this hash has one.
 const SEED: u64 = 0x7061_7274_6974_696f;
 
 /// The partition that a pair is in. Images depend on this choice.

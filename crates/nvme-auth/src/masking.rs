@@ -1,22 +1,27 @@
 //! Secrets that somebody gave in place of something else: nobody repeats them.
 
-/// What secrets and keys of TLS begin with as they are written down.
-const BEGINNINGS: [&str; 2] = ["DHHC-1:", "NVMeTLSkey-1:"];
+/// What secrets and keys of TLS begin with as they are written down, before a colon.
+const KINDS: [&str; 2] = ["DHHC-1", "NVMeTLSkey-1"];
+
+/// A colon, and how a URL may write it.
+const COLONS: [&str; 3] = [":", "%3A", "%3a"];
 
 /// Whether there is a secret or a key in a text that is something else: the name of a file, say.
 #[must_use]
 pub fn has_secret(text: &str) -> bool {
-    BEGINNINGS.iter().any(|begin| text.contains(begin))
+    KINDS.iter().any(|kind| text.match_indices(kind).any(|(at, _)| colon_at(&text[at + kind.len()..]).is_some()))
 }
 
 /// A text with three dots in place of what its secrets and keys have behind their beginnings.
 #[must_use]
 pub fn masked(text: &str) -> String {
     let mut shown = text.to_owned();
-    for begin in BEGINNINGS {
+    for kind in KINDS {
         let mut at = 0;
-        while let Some(found) = shown[at..].find(begin) {
-            at += found + begin.len();
+        while let Some(found) = shown[at..].find(kind) {
+            at += found + kind.len();
+            let Some(colon) = colon_at(&shown[at..]) else { continue };
+            at += colon.len();
             // How one is written down.
             if shown[at..].starts_with("hh:") {
                 continue;
@@ -27,4 +32,8 @@ pub fn masked(text: &str) -> String {
         }
     }
     shown
+}
+
+fn colon_at(text: &str) -> Option<&'static str> {
+    COLONS.into_iter().find(|colon| text.starts_with(colon))
 }

@@ -166,6 +166,13 @@ impl Connection {
     ) -> Result<A, ConnectionLost> {
         let mut reader: Option<Reader<'_>> = None;
         loop {
+            if deadline.must_ask() {
+                // Whoever is asked may need somebody to read.
+                if reader.take().is_some() {
+                    self.lock().wake_a_reader();
+                }
+                deadline.ask();
+            }
             let mut state = self.lock();
             if let Some(found) = poll(&mut state) {
                 if state.waiting_for_room > 0 {
@@ -288,6 +295,7 @@ impl Connection {
                 Ok(true) => break,
                 Ok(false) => {}
                 Err(error) if is_timeout(&error) => {
+                    deadline.ask();
                     if deadline.is_over() {
                         return Err(ConnectionLost::new("it takes nothing"));
                     }
@@ -325,6 +333,11 @@ impl Connection {
             let waited = self.room.wait_timeout(state, deadline.wait_max());
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             state.waiting_for_room -= 1;
+            if deadline.must_ask() {
+                drop(state);
+                deadline.ask();
+                state = self.lock();
+            }
         }
     }
 

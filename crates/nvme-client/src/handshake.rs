@@ -44,7 +44,7 @@ pub(crate) fn initialize(
             Ok(more) => count += more,
             Err(error) if !is_timeout(&error) => return Err(error.into()),
             Err(_) if deadline.is_over() => return Err(ConnectionLost::new("it does not answer")),
-            Err(_) => {}
+            Err(_) => deadline.ask(),
         }
     }
     let decoded = Pdu::decode(&response, Sender::Controller, &Framing::INITIAL).map_err(ProtocolError::from)?;

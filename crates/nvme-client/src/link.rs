@@ -20,7 +20,7 @@ use crate::time_left::Deadline;
 use crate::url::DriveUrl;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::named::NamespaceEntry;
-use kvssd_runtime::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use kvssd_runtime::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use kvssd_runtime::thread::sleep;
 use kvssd_runtime::time::{Duration, Instant};
 use kvssd_types::{Command, NamespaceId, Reply};
@@ -40,11 +40,15 @@ pub(crate) struct Link {
     /// Which namespaces numbers mean.
     pub(crate) meant: Arc<Meant>,
     state: Mutex<State>,
+    /// Signals that an attempt to connect has ended.
+    changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     association: Option<Arc<Association>>,
+    /// Whether a thread connects now, without the lock.
+    is_connecting: bool,
     /// Failed connects in a row, the last reason, and when the next may be tried.
     failures: u32,
     failure: String,
@@ -59,8 +63,8 @@ impl Link {
     pub(crate) fn connect(url: &DriveUrl, is_read_only: bool) -> Result<Link, Error> {
         let host = HostIdentity::new(url.host_nqn.as_deref(), url.credentials()?, url.tls_key()?);
         let host = host.map_err(|error| Error::Io(format!("{url}: there are no random numbers: {error}")))?;
-        let (serials, meant, state) = Default::default();
-        let link = Link { url: url.clone(), host, is_read_only, serials, meant, state };
+        let (serials, meant, state, changed) = Default::default();
+        let link = Link { url: url.clone(), host, is_read_only, serials, meant, state, changed };
         let deadline = &link.deadline();
         match Association::connect(url, &link.host, is_read_only, &link.meant, deadline) {
             Ok(association) => link.lock().association = Some(Arc::new(association)),
@@ -210,9 +214,10 @@ impl Link {
         }
     }
 
-    /// The association, connected again if it is lost. Threads that come meanwhile wait.
+    /// The association, connected again if it is lost. Threads that come meanwhile wait for the one that connects.
     pub(crate) fn association(&self, deadline: &Deadline) -> Result<Arc<Association>, Error> {
         loop {
+            deadline.ask();
             let mut state = self.lock();
             if let Some(association) = &state.association {
                 return Ok(association.clone());
@@ -220,25 +225,39 @@ impl Link {
             if deadline.is_over() {
                 return Err(self.unreachable(&state.failure));
             }
-            let now = Instant::now();
-            if let Some(wait) = state.not_before.and_then(|moment| moment.checked_duration_since(now)) {
-                drop(state);
-                sleep(wait.min(deadline.wait_max()));
+            let back_off = state.not_before.and_then(|moment| moment.checked_duration_since(Instant::now()));
+            let wait = if state.is_connecting { Some(deadline.wait_max()) } else { back_off };
+            if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
+                drop(self.changed.wait_timeout(state, wait.min(deadline.wait_max())));
                 continue;
             }
-            match Association::connect(&self.url, &self.host, self.is_read_only, &self.meant, deadline) {
-                Ok(association) => {
-                    let association = Arc::new(association);
-                    *state = State { association: Some(association.clone()), ..State::default() };
-                    return Ok(association);
-                }
-                Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Lost(lost)) => {
-                    let back_off = BACK_OFF_MIN.saturating_mul(1 << state.failures.min(10)).min(BACK_OFF_MAX);
-                    state.failures += 1;
-                    state.failure = lost.why;
-                    state.not_before = Some(Instant::now() + back_off);
-                }
+            state.is_connecting = true;
+            drop(state);
+            let connected = Association::connect(&self.url, &self.host, self.is_read_only, &self.meant, deadline);
+            if let Some(association) = self.connection_made(connected)? {
+                return Ok(association);
+            }
+        }
+    }
+
+    /// Notes what came of an attempt to connect. None is to be tried again.
+    fn connection_made(&self, connected: Result<Association, Failure>) -> Result<Option<Arc<Association>>, Error> {
+        let mut state = self.lock();
+        state.is_connecting = false;
+        self.changed.notify_all();
+        match connected {
+            Ok(association) => {
+                let association = Arc::new(association);
+                *state = State { association: Some(association.clone()), ..State::default() };
+                Ok(Some(association))
+            }
+            Err(Failure::Final(error)) => Err(error),
+            Err(Failure::Lost(lost)) => {
+                let back_off = BACK_OFF_MIN.saturating_mul(1 << state.failures.min(10)).min(BACK_OFF_MAX);
+                state.failures += 1;
+                state.failure = lost.why;
+                state.not_before = Some(Instant::now() + back_off);
+                Ok(None)
             }
         }
     }

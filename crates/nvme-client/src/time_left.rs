@@ -11,8 +11,9 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(25);
 /// Whether nobody wants the result any more of what this thread waits for.
 static IS_UNWANTED: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Has calls that wait for a drive end before their time when `is_unwanted` says so, which the thread that waits asks every 25 ms at most: an
-/// interpreter has its signals looked at there. That is for all clients of the process; the first that is given counts.
+/// Ends calls that wait for a drive before their time when `is_unwanted` returns true. The waiting thread asks every 25 ms at most, and holds no
+/// lock of the client then: an interpreter looks at its signals there, whose handlers may use the same client. This is for all clients of the
+/// process; the first function that is given counts.
 pub fn give_up_when(is_unwanted: fn() -> bool) {
     let _ = IS_UNWANTED.set(is_unwanted);
 }
@@ -38,21 +39,29 @@ impl Deadline {
         Deadline { asks, ..Deadline::within(timeout) }
     }
 
-    /// Whether it has come.
+    /// Whether it is time to ask whether the result is still wanted.
+    pub(crate) fn must_ask(&self) -> bool {
+        self.asks.as_ref().is_some_and(|next| Instant::now() >= next.get())
+    }
+
+    /// Asks whether the result is still wanted, if it is time to. That may run code which uses the same client: no lock may be held.
+    pub(crate) fn ask(&self) {
+        if self.must_ask()
+            && let (Some(next), Some(is_unwanted)) = (&self.asks, IS_UNWANTED.get())
+        {
+            self.is_given_up.set(self.is_given_up.get() || is_unwanted());
+            next.set(Instant::now() + POLL_INTERVAL);
+        }
+    }
+
+    /// Whether the time is over, or the result is not wanted any more.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over_in(Duration::ZERO)
     }
 
-    /// Whether it will have come then.
+    /// Whether it will be over then.
     pub(crate) fn is_over_in(&self, time: Duration) -> bool {
-        let now = Instant::now();
-        if let (Some(next), Some(is_unwanted)) = (&self.asks, IS_UNWANTED.get())
-            && now >= next.get()
-        {
-            next.set(now + POLL_INTERVAL);
-            self.is_given_up.set(self.is_given_up.get() || is_unwanted());
-        }
-        self.is_given_up.get() || now + time >= self.at
+        self.is_given_up.get() || Instant::now() + time >= self.at
     }
 
     /// So much time again, from now on: the drive has answered something.

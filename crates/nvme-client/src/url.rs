@@ -235,6 +235,11 @@ fn decoded<E: Encoder>(part: &EStr<E>) -> Result<String, String> {
 }
 
 fn check_nqn(of: &str, nqn: &str) -> Result<(), String> {
+    if has_secret(nqn) {
+        return Err(format!(
+            "the name of a {of} is a secret: write that to a file, and its name to the URL's parameters"
+        ));
+    }
     if nqn.len() > NQN_BYTES_MAX {
         return Err(format!("the name of a {of} has {NQN_BYTES_MAX} bytes at the most, not {}", nqn.len()));
     }
@@ -370,10 +375,15 @@ mod tests {
     #[test]
     fn a_secret_in_the_wrong_place_is_not_repeated() {
         for key in ["secret-file", "controller-secret-file", "tls-key-file", "host", "secret"] {
-            let said = error_of(&format!("nvme+tcp://drive?{key}=DHHC-1:00:c2VjcmV0LXNlY3JldA==:&ns=2"));
-            assert!(said.contains("a secret itself: write it to a file") && said.contains("&ns=2"), "{said}");
-            assert!(said.contains(&format!("{key}=DHHC-1:...")) && !said.contains("c2Vj"), "{said}");
+            for (colon, equals) in [(":", "="), ("%3A", "%3D"), ("%3a", "=")] {
+                let secret = format!("DHHC-1{colon}00{colon}c2VjcmV0LXNlY3JldA{equals}{equals}{colon}");
+                let said = error_of(&format!("nvme+tcp://drive?{key}={secret}&ns=2"));
+                assert!(said.contains("a secret itself: write it to a file") && said.contains("&ns=2"), "{said}");
+                assert!(said.contains(&format!("{key}=DHHC-1{colon}...")) && !said.contains("c2Vj"), "{said}");
+            }
         }
+        let said = error_of("nvme+tcp://drive/NVMeTLSkey-1:01:c2VjcmV0:");
+        assert!(said.contains("the name of a subsystem is a secret") && !said.contains("c2Vj"), "{said}");
     }
 
     #[test]

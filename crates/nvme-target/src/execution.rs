@@ -266,8 +266,6 @@ impl Execution<'_, '_> {
             self.executor.sessions.recognized.inc();
         }
         let Executor { drive, sessions } = &mut *self.executor;
-        // Of a drive that has failed the first command says why, and hosts may send thousands more.
-        let is_told = drive.failure().is_some();
         let reply = if sessions.is_timed {
             let completed = drive.submit_as(self.request, self.namespace, command, self.now);
             self.due = self.due.max(completed.done);
@@ -276,7 +274,7 @@ impl Execution<'_, '_> {
             drive.execute_as(self.request, self.namespace, command)
         };
         reply.map_err(|error| {
-            if !is_told && matches!(error, KvError::Failed(_) | KvError::PowerLost | KvError::Unrecovered(_)) {
+            if matches!(error, KvError::Unrecovered(_)) {
                 tracing::error!(namespace = self.namespace.0, %error, "the drive failed a command");
             }
             status_of(&error).into()

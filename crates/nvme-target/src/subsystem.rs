@@ -301,8 +301,10 @@ impl Subsystem {
         room.bytes = room.bytes.saturating_sub(bytes);
         // Before the lock is released, so that the next connection sees it.
         room.share.resize(room.used_bytes);
-        if executor.drive.failure().is_some() {
-            self.has_failed.store(true, Ordering::Relaxed);
+        if let Some(why) = executor.drive.failure()
+            && !self.has_failed.swap(true, Ordering::Relaxed)
+        {
+            tracing::error!(why, "the drive has failed and takes nothing any more");
         }
         true
     }

@@ -9,19 +9,34 @@ thread_local! {
     static IS_MAIN: Cell<Option<bool>> = const { Cell::new(None) };
     /// What a handler has raised, until the call ends that it is to end.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    /// Calls of this thread that are under way: more than one where a handler makes some.
+    static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether a handler of Python's signals has raised something, which is left for [`unless_raised`].
+/// Does something that may wait, without the interpreter's lock. What a handler raises meanwhile ends it, and is its error then.
+pub(crate) fn heeding_signals<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
+    if IS_MAIN.get().is_none() {
+        IS_MAIN.set(Some(is_main(py)?));
+    }
+    // What ended nothing any more: an iterator's end, say.
+    unless_raised(Ok(()))?;
+    CALLS.set(CALLS.get() + 1);
+    let done = py.detach(work);
+    CALLS.set(CALLS.get() - 1);
+    unless_raised(done)
+}
+
+/// Whether a call is under way in this thread, which a handler has interrupted.
+pub(crate) fn is_within_a_call() -> bool {
+    CALLS.get() > 0
+}
+
+/// Whether a handler of Python's signals has raised something.
 pub(crate) fn is_interrupted() -> bool {
-    if IS_MAIN.get() == Some(false) {
+    if IS_MAIN.get() != Some(true) {
         return false;
     }
-    let looked = Python::try_attach(|py| {
-        let is_main = IS_MAIN.get().map_or_else(|| is_main(py), Ok)?;
-        IS_MAIN.set(Some(is_main));
-        if is_main { py.check_signals() } else { Ok(()) }
-    });
-    let Some(Err(raised)) = looked else { return false };
+    let Some(Err(raised)) = Python::try_attach(|py| py.check_signals()) else { return false };
     RAISED.set(Some(raised));
     true
 }
@@ -31,7 +46,6 @@ fn is_main(py: Python<'_>) -> PyResult<bool> {
     threading.call_method0("main_thread")?.getattr("ident")?.eq(threading.call_method0("get_ident")?)
 }
 
-/// What a call has done, unless [`is_interrupted`] ended it.
-pub(crate) fn unless_raised<T>(done: PyResult<T>) -> PyResult<T> {
+fn unless_raised<T>(done: PyResult<T>) -> PyResult<T> {
     RAISED.take().map_or(done, Err)
 }

@@ -7,7 +7,7 @@
 
 use crate::bytes::{Bytes, bytes_of};
 use crate::errors::{Error, InvalidError, RefusedError, check_owner, closed, of_opening, of_store};
-use crate::signals::unless_raised;
+use crate::signals::{heeding_signals, is_within_a_call};
 use crate::transaction::{Manager, RawTransaction};
 use kvssd_host::tx::{TransactionOptions, Transactions};
 use kvssd_host::{
@@ -19,7 +19,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
 
 /// A page of pairs.
 type PagePairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;
@@ -79,8 +79,7 @@ impl RawStore {
             read_only,
             cache_bytes,
         };
-        let opened = py.detach(|| kvssd_host::open(drive, options)).map_err(|error| of_opening(&error));
-        let store = unless_raised(opened)?;
+        let store = heeding_signals(py, || kvssd_host::open(drive, options).map_err(|error| of_opening(&error)))?;
         let open = Open { store: Arc::new(store), transactions: OnceLock::new() };
         Ok(RawStore { owner: Owner::here(), open: RwLock::new(Some(open)) })
     }
@@ -88,7 +87,12 @@ impl RawStore {
     /// Ends in order. Closing twice is no error.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         check_owner(&self.owner)?;
-        let ended = py.detach(|| {
+        let is_within_a_call = is_within_a_call();
+        heeding_signals(py, || {
+            // A handler must not wait for the call that it has interrupted.
+            if is_within_a_call && matches!(self.open.try_write(), Err(TryLockError::WouldBlock)) {
+                return Err(RefusedError::new_err("a call of this thread is under way: close the store behind it"));
+            }
             let mut place = self.open.write().unwrap_or_else(PoisonError::into_inner);
             let transactions = place.as_mut().and_then(|open| open.transactions.take());
             if let Some(Err(busy)) = transactions.map(Arc::try_unwrap) {
@@ -98,8 +102,7 @@ impl RawStore {
             let Some(Open { store, .. }) = place.take() else { return Ok(()) };
             // Nobody else can have it: calls hold the lock, and transactions are gone.
             Arc::into_inner(store).map_or(Ok(()), Store::close).map_err(|error| of_store(&error))
-        });
-        unless_raised(ended)
+        })
     }
 
     /// The number of the namespace that the store's own keys are in.
@@ -283,12 +286,11 @@ impl RawStore {
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send,
     ) -> PyResult<T> {
         check_owner(&self.owner)?;
-        let done = py.detach(|| {
+        heeding_signals(py, || {
             // It is not closed meanwhile.
             let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
             work(&open.as_ref().ok_or_else(closed)?.store).map_err(|error| of_store(&error))
-        });
-        unless_raised(done)
+        })
     }
 
     fn on_pairs<T: Send>(

@@ -7,7 +7,7 @@
 
 use crate::bytes::Bytes;
 use crate::errors::{Error, check_owner, of_transaction};
-use crate::signals::{is_interrupted, unless_raised};
+use crate::signals::{heeding_signals, is_interrupted};
 use kvssd_host::tx::{Isolation, Transaction, TransactionError, Transactions};
 use kvssd_host::{NamespaceId, Owner, Store};
 use pyo3::exceptions::PyValueError;
@@ -74,16 +74,18 @@ impl RawTransaction {
     /// Ends it: all that it wrote is there for good, or nothing.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         check_owner(&self.owner)?;
-        let committed = py.detach(|| self.take().ok_or_else(ended)?.commit().map_err(of_transaction));
-        unless_raised(committed)
+        heeding_signals(py, || self.take().ok_or_else(ended)?.commit().map_err(of_transaction))
     }
 
     /// Ends it without a trace. Ending it twice is no error, nor is it one in a child, which has none of it.
-    fn abort(&self, py: Python<'_>) {
-        if check_owner(&self.owner).is_err() {
-            return;
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        match check_owner(&self.owner) {
+            Ok(()) => heeding_signals(py, || {
+                drop(self.take());
+                Ok(())
+            }),
+            Err(_) => Ok(()),
         }
-        py.detach(|| drop(self.take()));
     }
 }
 
@@ -104,14 +106,15 @@ impl RawTransaction {
                 return Err(PyValueError::new_err(line));
             }
         };
-        let open = py.detach(|| {
-            Open::try_new(manager, |manager| {
+        let open = heeding_signals(py, || {
+            let begun = Open::try_new(manager, |manager| {
                 let mut transaction = manager.begin(isolation)?;
                 transaction.abort_when(is_interrupted);
                 Ok(Some(transaction))
-            })
-        });
-        Ok(RawTransaction { owner: Owner::here(), open: Mutex::new(Some(open.map_err(of_transaction)?)) })
+            });
+            begun.map_err(of_transaction)
+        })?;
+        Ok(RawTransaction { owner: Owner::here(), open: Mutex::new(Some(open)) })
     }
 
     /// Another thread may be at it, and wait for one that needs the interpreter: whoever takes it has not got the interpreter's lock.
@@ -126,12 +129,11 @@ impl RawTransaction {
         work: impl FnOnce(&mut Dependent<'_>) -> Result<T, TransactionError> + Send,
     ) -> PyResult<T> {
         check_owner(&self.owner)?;
-        let done = py.detach(|| {
+        heeding_signals(py, || {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let open = open.as_mut().ok_or_else(ended)?;
             open.with_dependent_mut(|_, held| work(held.as_mut().ok_or_else(ended)?).map_err(of_transaction))
-        });
-        unless_raised(done)
+        })
     }
 }
 

@@ -321,10 +321,12 @@ def test_a_batch_is_made_whole_or_not_at_all(store: kvssd.Store) -> None:
 
 
 def test_a_value_that_is_too_large_for_a_batch_is_told_from_a_batch_that_is(image: Path) -> None:
+    with kvssd.open(image.with_name("plain.kv"), create_bytes=SMALL) as store, store.batch() as batch:
+        batch[b"k" * 255] = bytes(store.stats()["batch_value_bytes_max"])
     with kvssd.open(image, create_bytes=SMALL, value_bytes_max=16 << 20) as store:
         most = store.stats()["batch_value_bytes_max"]
         with store.batch() as batch:
-            batch[b"most"] = bytes(most)
+            batch[b"k" * 255] = bytes(most)
         why = f"a value of {most + 1} bytes is too large for a batch or a transaction: this drive takes {most} there"
         with pytest.raises(kvssd.InvalidError, match=why), store.batch() as batch:
             batch[b"more"] = bytes(most + 1)

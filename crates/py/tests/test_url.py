@@ -35,8 +35,12 @@ def service(tmp_path: Path) -> Iterator[Service]:
         assert process.stdout is not None
         # serving drive.kv on 127.0.0.1:4420 as nqn...
         address = process.stdout.readline().split(" on ")[1].split(" ")[0]
-        yield Service(process, f"nvme+tcp://{address}")
-        process.terminate()
+        try:
+            yield Service(process, f"nvme+tcp://{address}")
+        finally:
+            # A test may have stopped it.
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
         assert process.wait() == 0
 
 
@@ -140,6 +144,8 @@ def test_a_namespace_of_a_drive_on_the_wire_is_a_cache(url: str) -> None:
 
 
 def test_an_interrupt_ends_a_wait_for_a_drive_that_is_silent(service: Service) -> None:
+    # A shell has its background jobs ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with kvssd.open(service.url) as store:
         store[b"one"] = b"1"
         service.process.send_signal(signal.SIGSTOP)
@@ -150,8 +156,29 @@ def test_an_interrupt_ends_a_wait_for_a_drive_that_is_silent(service: Service) -
             with pytest.raises(KeyboardInterrupt):
                 store[b"one"]
             assert time.monotonic() - begin < 10
+        signal.signal(signal.SIGINT, before)
         service.process.send_signal(signal.SIGCONT)
         assert store[b"one"] == b"1"
+
+
+def test_a_handler_may_use_the_store_whose_call_it_interrupts(service: Service) -> None:
+    seen: list[object] = []
+
+    def handler(number: int, frame: object) -> None:
+        service.process.send_signal(signal.SIGCONT)
+        seen.append(store[b"one"])
+        with pytest.raises(kvssd.RefusedError, match="under way"):
+            store.close()
+
+    with kvssd.open(service.url) as store:
+        store[b"one"] = b"1"
+        before = signal.signal(signal.SIGUSR1, handler)
+        service.process.send_signal(signal.SIGSTOP)
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        begin = time.monotonic()
+        seen.append(store[b"one"])
+        signal.signal(signal.SIGUSR1, before)
+        assert seen == [b"1", b"1"] and time.monotonic() - begin < 10
 
 
 def test_a_thread_that_waits_for_a_silent_drive_does_not_break_the_end_of_the_program(service: Service) -> None:
@@ -164,5 +191,4 @@ def test_a_thread_that_waits_for_a_silent_drive_does_not_break_the_end_of_the_pr
     )
     command = [sys.executable, "-c", program, service.url, str(service.process.pid)]
     ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=20)
-    service.process.send_signal(signal.SIGCONT)
     assert (ended.returncode, ended.stderr) == (0, "")

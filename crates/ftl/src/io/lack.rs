@@ -7,7 +7,7 @@ use kvssd_types::NamespaceId;
 pub enum Lack {
     /// The drive is full: pairs of any namespace.
     OnDrive {
-        /// Bytes of flash that these must take at the least.
+        /// Bytes of flash that must become free.
         bytes: u64,
     },
     /// A namespace is at its quota, or its index has no place for a key: pairs of that namespace.

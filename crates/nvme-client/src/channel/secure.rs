@@ -75,7 +75,7 @@ impl Secure {
                 Err(_) if deadline.is_over() => {
                     return Err(ConnectionLost::new("it does not answer within the TLS handshake").into());
                 }
-                Err(_) => {}
+                Err(_) => deadline.ask(),
             }
         }
         Ok(Secure { session: Mutex::new(session), incoming: Mutex::new(incoming), unsent: Mutex::new(unsent) })

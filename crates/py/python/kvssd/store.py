@@ -106,7 +106,7 @@ class Namespace(MutableMapping[bytes, bytes]):
         return default if value is None else value
 
     def get_many(self, keys: Iterable[Buffer]) -> list[bytes | None]:
-        """The values of keys in their order, ``None`` where there is none: many at a time, so that a drive on the wire is asked once."""
+        """The values of keys in their order, ``None`` where there is none: a drive on the wire is asked for 1024 at a time."""
         return [value for some in _calls(list(keys)) for value in self._raw.retrieve_many(self._id, some)]
 
     def get_into(self, key: Buffer, buffer: Buffer) -> int | None:
@@ -463,7 +463,7 @@ def _id(namespace: Namespace | None, own: int) -> int:
 
 
 def _calls(many: list[Item]) -> Iterator[list[Item]]:
-    return (many[begin : begin + _CALL_MANY] for begin in range(0, len(many), _CALL_MANY))
+    return (many[begin : begin + _CALL_MANY] for begin in range(0, max(len(many), 1), _CALL_MANY))
 
 
 def _bytes(buffer: Buffer) -> bytes:

@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
-/// The images, as `crates/device/tests/images/golden.rs` packs them.
+/// The images, as `crates/device/tests/all/images/golden.rs` packs them.
 const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../device/tests/images");
 const PIECE_BYTES: usize = 4096;
 /// Drives that begin with each image.
