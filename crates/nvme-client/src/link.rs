@@ -21,7 +21,7 @@ use crate::url::DriveUrl;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::named::NamespaceEntry;
 use kvssd_runtime::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use kvssd_runtime::thread::sleep;
+use kvssd_runtime::thread::{self, ThreadId, sleep};
 use kvssd_runtime::time::{Duration, Instant};
 use kvssd_types::{Command, NamespaceId, Reply};
 
@@ -47,8 +47,8 @@ pub(crate) struct Link {
 #[derive(Default)]
 struct State {
     association: Option<Arc<Association>>,
-    /// Whether a thread connects now, without the lock.
-    is_connecting: bool,
+    /// The thread that connects now, without the lock.
+    connecting: Option<ThreadId>,
     /// Failed connects in a row, the last reason, and when the next may be tried.
     failures: u32,
     failure: String,
@@ -225,13 +225,18 @@ impl Link {
             if deadline.is_over() {
                 return Err(self.unreachable(&state.failure));
             }
+            let myself = thread::current().id();
+            if state.connecting == Some(myself) {
+                // Code that runs where a deadline asks would wait for the call that it interrupts.
+                return Err(self.unreachable("this thread connects to it already"));
+            }
             let back_off = state.not_before.and_then(|moment| moment.checked_duration_since(Instant::now()));
-            let wait = if state.is_connecting { Some(deadline.wait_max()) } else { back_off };
+            let wait = state.connecting.map_or(back_off, |_| Some(deadline.wait_max()));
             if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
                 drop(self.changed.wait_timeout(state, wait.min(deadline.wait_max())));
                 continue;
             }
-            state.is_connecting = true;
+            state.connecting = Some(myself);
             drop(state);
             let connected = Association::connect(&self.url, &self.host, self.is_read_only, &self.meant, deadline);
             if let Some(association) = self.connection_made(connected)? {
@@ -243,7 +248,7 @@ impl Link {
     /// Notes what came of an attempt to connect. None is to be tried again.
     fn connection_made(&self, connected: Result<Association, Failure>) -> Result<Option<Arc<Association>>, Error> {
         let mut state = self.lock();
-        state.is_connecting = false;
+        state.connecting = None;
         self.changed.notify_all();
         match connected {
             Ok(association) => {

@@ -12,8 +12,9 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(25);
 static IS_UNWANTED: OnceLock<fn() -> bool> = OnceLock::new();
 
 /// Ends calls that wait for a drive before their time when `is_unwanted` returns true. The waiting thread asks every 25 ms at most, and holds no
-/// lock of the client then: an interpreter looks at its signals there, whose handlers may use the same client. This is for all clients of the
-/// process; the first function that is given counts.
+/// lock of the client then: an interpreter looks at its signals there, whose handlers may use the same client. Their calls fail while the thread
+/// connects, and while the drive takes no more of a value they wait as long as a call may. This is for all clients of the process; the first
+/// function that is given counts.
 pub fn give_up_when(is_unwanted: fn() -> bool) {
     let _ = IS_UNWANTED.set(is_unwanted);
 }

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -164,21 +164,38 @@ def test_an_interrupt_ends_a_wait_for_a_drive_that_is_silent(service: Service) -
 def test_a_handler_may_use_the_store_whose_call_it_interrupts(service: Service) -> None:
     seen: list[object] = []
 
-    def handler(number: int, frame: object) -> None:
+    def look(number: int, frame: object) -> None:
         service.process.send_signal(signal.SIGCONT)
         seen.append(store[b"one"])
         with pytest.raises(kvssd.RefusedError, match="under way"):
             store.close()
 
-    with kvssd.open(service.url) as store:
-        store[b"one"] = b"1"
+    def end(number: int, frame: object) -> None:
+        raise InterruptedError
+
+    def look_while_it_connects(number: int, frame: object) -> None:
+        with pytest.raises(kvssd.FailedError, match="connects to it already"):
+            store[b"one"]
+        service.process.send_signal(signal.SIGCONT)
+
+    def interrupted(handler: Callable[[int, object], None]) -> bytes:
+        """What a call gets that the handler interrupts while the drive is silent."""
         before = signal.signal(signal.SIGUSR1, handler)
         service.process.send_signal(signal.SIGSTOP)
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGUSR1)).start()
         begin = time.monotonic()
-        seen.append(store[b"one"])
-        signal.signal(signal.SIGUSR1, before)
-        assert seen == [b"1", b"1"] and time.monotonic() - begin < 10
+        try:
+            return store[b"one"]
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+            assert time.monotonic() - begin < 10
+
+    with kvssd.open(service.url) as store:
+        store[b"one"] = b"1"
+        assert interrupted(look) == b"1" and seen == [b"1"]
+        with pytest.raises(InterruptedError):
+            interrupted(end)
+        assert interrupted(look_while_it_connects) == b"1"
 
 
 def test_a_thread_that_waits_for_a_silent_drive_does_not_break_the_end_of_the_program(service: Service) -> None:

@@ -44,3 +44,16 @@ fn what_has_no_order_is_refused_where_ranges_are_wanted() {
     assert!(matches!(session.run(DbBenchmark::SeekRandom, 1, &mut Quiet), Err(SimError::NoRanges { .. })));
     assert!("seekwild".parse::<DbBenchmark>().is_err());
 }
+
+/// Half of the keys are there: reads of the others bring no bytes.
+#[test]
+fn values_that_are_not_there_are_not_retrieved() {
+    let mut session = session("iter");
+    session.run(DbBenchmark::FillRandom, 10_000, &mut Quiet).unwrap();
+    let report = session.run(DbBenchmark::ReadRandom, 2_000, &mut Quiet).unwrap().report;
+    let retrieved = report.retrieved_bytes_s * report.simulated_ns as f64 / 1e9 / 1000.0;
+    assert!(
+        (600.0..1000.0).contains(&retrieved),
+        "10 000 draws of 20 000 keys leave 61 % out, and {retrieved:.0} of 2000 were found"
+    );
+}
