@@ -102,13 +102,16 @@ struct OneCache {
     quota_bytes: Option<u64>,
     /// Its pairs; `None` before the first command after a mount.
     held: Option<KeyedCache>,
+    /// The stamp of its last store: that of a later one is larger.
+    stamp: Nanos,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
 impl OneCache {
     fn new(attributes: CacheAttributes, quota_bytes: Option<u64>, held: Option<KeyedCache>) -> Self {
-        OneCache { attributes, quota_bytes, held, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+        let (hits, misses) = (AtomicU64::new(0), AtomicU64::new(0));
+        OneCache { attributes, quota_bytes, held, stamp: Nanos::ZERO, hits, misses }
     }
 }
 

@@ -42,7 +42,7 @@ impl Caches {
         let keys = [(namespace, key)];
         let mut pending = PendingChange::new(self, &keys);
         self.take_in(records, namespace, key, bytes)?;
-        let value = self.stamped(value);
+        let value = self.stamped(namespace, value);
         let mut store = |records: &mut dyn Records| {
             let (value, condition) = (value.clone(), StoreCondition::Always);
             records.execute_as((request, namespace), Command::Store { key, value, condition })
@@ -101,8 +101,7 @@ impl Caches {
         key: Key<'_>,
         bytes: u64,
     ) -> Result<(), KvError> {
-        let stamp = self.clock.stamp();
-        let expires = self.all[&namespace].attributes.expires(stamp);
+        let expires = self.stamp(namespace);
         let leaving = self.held(namespace).insert(key.bytes(), bytes, expires);
         self.leave(records, namespace, leaving)
     }
@@ -176,17 +175,16 @@ impl Caches {
     fn stamped_change<'c>(&self, change: &BatchChange<'c>) -> BatchChange<'c> {
         let Some(cache) = self.all.get(&change.namespace) else { return change.clone() };
         let is_in = cache.held.as_ref().is_some_and(|held| held.contains(change.key.bytes()));
-        let value = change.value.as_ref().filter(|_| is_in).map(|value| self.stamped(value));
+        let value = change.value.as_ref().filter(|_| is_in).map(|value| self.stamped(change.namespace, value));
         BatchChange { value, ..*change }
     }
 
     /// Tells the policy of a batch's change. Returns the pairs that must leave for it.
     fn change(&mut self, namespace: NamespaceId, key: Key<'_>, value: Option<&Value>) -> Vec<LeavingPair> {
-        let stamp = self.clock.stamp();
-        let expires = self.all[&namespace].attributes.expires(stamp);
+        let (expires, now) = (self.stamp(namespace), self.clock.now());
         let held = self.held(namespace);
         match value {
-            Some(value) if held.admits(key.bytes(), pair_bytes(key, value), stamp) => {
+            Some(value) if held.admits(key.bytes(), pair_bytes(key, value), now) => {
                 held.insert(key.bytes(), pair_bytes(key, value), expires)
             }
             _ => {
@@ -219,8 +217,8 @@ impl Caches {
                 // If a pair cannot be read, at least its key is known.
                 _ => {
                     let (stamp, _, bytes) = look_at(records, namespace, key)?;
-                    let stored = if self.is_measured { self.clock.last() } else { Nanos(stamp) };
-                    let expires = self.all[&namespace].attributes.expires(stored);
+                    let cache = &self.all[&namespace];
+                    let expires = cache.attributes.expires(if self.is_measured { cache.stamp } else { Nanos(stamp) });
                     let leaving = self.held(namespace).insert(key.bytes(), bytes, expires);
                     self.leave(records, namespace, leaving)?;
                 }

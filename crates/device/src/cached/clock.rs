@@ -1,4 +1,4 @@
-//! The time of a drive's caches: the age of pairs, and the order of stores.
+//! The time of a drive's caches, by which pairs grow old.
 
 use kvssd_types::Nanos;
 
@@ -8,7 +8,12 @@ const TOLD_MAX: Nanos = Nanos(i64::MAX as u64);
 /// A larger stamp is invalid: no drive lives 146 years longer than the latest time.
 const STAMP_MAX: u64 = TOLD_MAX.0 + (1 << 62);
 
-/// A clock that never goes back. If it is ahead of the time that it is told, it goes on at that time's pace until that catches up.
+/// A pair that was stored further ahead of the time than this is of unknown age: some clock was wrong, and nobody knows for how long the drive
+/// was closed. Clocks are corrected by less all the time. An estimate.
+const AHEAD_MAX: Nanos = Nanos(1_000_000_000);
+
+/// A clock that never goes back while the drive is open. If it is ahead of the time that it is told, it goes on at that time's pace until that
+/// catches up.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     /// The time that the drive was told; `None` if it uses its own.
@@ -16,8 +21,6 @@ pub(super) struct Clock {
     /// The told time when the last command came.
     heard: Option<Nanos>,
     now: Nanos,
-    /// The last stamp: later ones are larger, however many there are in a moment.
-    stamp: u64,
 }
 
 impl Clock {
@@ -42,22 +45,21 @@ impl Clock {
         self.now
     }
 
-    /// The stamp of what is stored now.
-    pub(super) fn stamp(&mut self) -> Nanos {
-        self.stamp = self.now.0.max(self.stamp.saturating_add(1));
-        Nanos(self.stamp)
+    /// A pair with this stamp is there, since an earlier life. Returns whether its age is known. The drive's own clock was as far then.
+    pub(super) fn knows(&mut self, stamp: Nanos) -> bool {
+        match self.told {
+            Some(told) => stamp.0 <= self.now.max(told).0.saturating_add(AHEAD_MAX.0),
+            None => {
+                self.now = self.now.max(stamp);
+                true
+            }
+        }
     }
+}
 
-    /// The last stamp.
-    pub(super) fn last(&self) -> Nanos {
-        Nanos(self.stamp)
-    }
-
-    /// A pair with this stamp exists, so now is no earlier.
-    pub(super) fn saw(&mut self, stamp: u64) {
-        self.stamp = self.stamp.max(stamp);
-        self.now = self.now.max(Nanos(stamp));
-    }
+/// The stamp of what is stored next at `now`, behind `last`: they grow, however many there are in a moment.
+pub(super) fn stamp_next(now: Nanos, last: Nanos) -> Nanos {
+    now.max(Nanos(last.0.saturating_add(1)))
 }
 
 /// The time in a stamp's bytes; 0, the oldest, if they are no stamp.
@@ -68,6 +70,8 @@ pub(super) fn read_stamp(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SECOND: u64 = AHEAD_MAX.0;
 
     fn at(clock: &mut Clock, told: u64) -> u64 {
         clock.tell(Nanos(told));
@@ -83,30 +87,44 @@ mod tests {
             [1000, 9000, 9000, 9020, 9020, 9025]
         );
         assert_eq!(at(&mut clock, 9100), 9100, "it has caught up");
-        // A machine that began in 1970 and learnt the time later.
-        let mut clock = Clock::default();
-        clock.saw(5000);
-        assert_eq!([0, 10, 5020, 5030].map(|told| at(&mut clock, told)), [5000, 5010, 5020, 5030]);
         // The drive's own time counts no longer where it is told one.
         let mut clock = Clock::default();
         clock.advance(Nanos(7));
-        clock.saw(5000);
+        assert!(clock.knows(Nanos(5000)));
         assert_eq!([4000, 4010].map(|told| at(&mut clock, told)), [5000, 5010]);
     }
 
     #[test]
-    fn stamps_grow_and_end_nowhere() {
+    fn what_was_stored_ahead_of_the_time_is_of_unknown_age() {
         let mut clock = Clock::default();
-        at(&mut clock, 100);
-        assert_eq!([clock.stamp().0, clock.stamp().0, clock.last().0, clock.now().0], [100, 101, 101, 100]);
-        at(&mut clock, 200);
-        assert_eq!(clock.stamp().0, 200);
+        clock.tell(Nanos(10 * SECOND));
+        let known = |clock: &mut Clock| [0, 10, 11, 12].map(|second| clock.knows(Nanos(second * SECOND)));
+        assert_eq!(known(&mut clock), [true, true, true, false], "before the first command");
+        assert_eq!(at(&mut clock, 10 * SECOND), 10 * SECOND, "it is no later for it");
+        assert_eq!(known(&mut clock), [true, true, true, false]);
+        at(&mut clock, 20 * SECOND);
+        at(&mut clock, 10 * SECOND);
+        assert_eq!(known(&mut clock), [true; 4], "this life stored them");
+        // Nobody told the time: the drive's own begins anew in each life.
+        let mut clock = Clock::default();
+        assert_eq!(known(&mut clock), [true; 4]);
+        assert_eq!(clock.now(), Nanos(12 * SECOND));
+    }
+
+    #[test]
+    fn stamps_grow_and_end_nowhere() {
+        let mut last = Nanos::ZERO;
+        let mut next = |now| {
+            last = stamp_next(Nanos(now), last);
+            last.0
+        };
+        assert_eq!([100, 100, 200, 150].map(&mut next), [100, 101, 200, 201]);
+        assert_eq!([u64::MAX, 1].map(next), [u64::MAX; 2], "it overflows never");
+        let mut clock = Clock::default();
         for told in [u64::MAX, 0, u64::MAX, 1, u64::MAX] {
-            let before = at(&mut clock, told);
-            assert!(read_stamp(&clock.stamp().0.to_le_bytes()) >= before);
+            let now = at(&mut clock, told);
+            assert_eq!(read_stamp(&now.to_le_bytes()), now);
         }
-        clock.saw(u64::MAX);
-        assert_eq!(clock.stamp(), Nanos(u64::MAX), "it overflows never");
         assert_eq!([read_stamp(&[]), read_stamp(&[255; 8])], [0, 0]);
     }
 }

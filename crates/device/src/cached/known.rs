@@ -93,7 +93,8 @@ impl Caches {
         infos
     }
 
-    /// Looks up the pairs of a cache, if that was not done since the mount. They are admitted in the order of their stores; surplus pairs leave.
+    /// Looks up the pairs of a cache, if that was not done since the mount. They are admitted in the order of their stores; surplus pairs leave,
+    /// and, where there is a time to live, those whose age is not known.
     pub(super) fn know(&mut self, records: &mut dyn Records, namespace: NamespaceId) -> Result<(), KvError> {
         let cache = self.all.get(&namespace).expect("it is a cache");
         if cache.held.is_some() {
@@ -108,16 +109,20 @@ impl Caches {
         records.then();
         found.sort();
         let mut held = KeyedCache::within(&attributes.plan, self.dram_share());
-        let mut leaving = Vec::new();
+        let (mut leaving, mut last) = (Vec::new(), Nanos::ZERO);
         for (stamp, key, bytes) in found {
-            self.clock.saw(stamp);
-            let expires = attributes.expires(Nanos(stamp));
-            match bytes > attributes.plan.budget_bytes {
-                true => leaving.push(LeavingPair::new(key, bytes, expires)),
-                false => leaving.extend(held.insert(&key, bytes, expires)),
+            let stamp = Nanos(stamp);
+            let is_too_old = !self.clock.knows(stamp) && attributes.time_to_live_ms.is_some();
+            if is_too_old || bytes > attributes.plan.budget_bytes {
+                let expires = if is_too_old { Nanos::ZERO } else { attributes.expires(stamp) };
+                leaving.push(LeavingPair::new(key, bytes, expires));
+            } else {
+                last = stamp;
+                leaving.extend(held.insert(&key, bytes, attributes.expires(stamp)));
             }
         }
-        self.all.get_mut(&namespace).expect("it is a cache").held = Some(held);
+        let cache = self.all.get_mut(&namespace).expect("it is a cache");
+        (cache.held, cache.stamp) = (Some(held), last.max(cache.stamp));
         self.leave(records, namespace, leaving)
     }
 }

@@ -1,14 +1,23 @@
 //! Puts stamps behind values, and takes them off.
 
 use super::Caches;
-use kvssd_types::{Command, KvError, Pattern, Reply, Value};
+use super::clock::stamp_next;
+use kvssd_types::{Command, KvError, NamespaceId, Nanos, Pattern, Reply, Value};
 
 /// Bytes of a stamp: nanoseconds, little endian, of the clock that the drive is told.
 pub(crate) const STAMP_BYTES: u32 = 8;
 
 impl Caches {
-    /// A value with its stamp behind it.
-    pub(super) fn stamped(&self, value: &Value) -> Value {
+    /// A pair is stored in a cache now: it gets the next stamp. Returns when it will be too old.
+    pub(super) fn stamp(&mut self, namespace: NamespaceId) -> Nanos {
+        let now = self.clock.now();
+        let cache = self.all.get_mut(&namespace).expect("it is a cache");
+        cache.stamp = stamp_next(now, cache.stamp);
+        cache.attributes.expires(cache.stamp)
+    }
+
+    /// A value with the last stamp of its cache behind it.
+    pub(super) fn stamped(&self, namespace: NamespaceId, value: &Value) -> Value {
         match value {
             Value::Pattern(pattern) if self.is_measured => {
                 Value::Pattern(Pattern { length: pattern.length + STAMP_BYTES, ..*pattern })
@@ -19,7 +28,7 @@ impl Caches {
                     Value::Bytes(held) => bytes.extend_from_slice(held),
                     described @ Value::Pattern(_) => bytes.extend(described.to_vec()),
                 }
-                bytes.extend(self.clock.last().0.to_le_bytes());
+                bytes.extend(self.all[&namespace].stamp.0.to_le_bytes());
                 Value::Bytes(bytes.into())
             }
         }

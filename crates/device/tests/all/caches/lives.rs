@@ -115,6 +115,45 @@ fn a_clock_that_was_far_ahead_keeps_nothing_from_growing_old() {
     }
 }
 
+/// A clock was ahead, and went back while the drive was closed: no pair gets more time than it has, however often the drive is opened. What is
+/// stored from then on has its whole time, over all lives, in each cache; without a time to live nobody leaves for it, and the order stays.
+#[test]
+fn a_clock_that_was_ahead_in_an_earlier_life_keeps_nothing_from_growing_old() {
+    let folder = tempfile::tempdir().unwrap();
+    for (ahead, in_order) in [5000, 3_000_000_000].into_iter().flat_map(|ahead| [(ahead, true), (ahead, false)]) {
+        let path = folder.path().join(format!("{ahead} {in_order}.kv"));
+        let mut drive = create(&path, "plus", None);
+        let mortal = create_cache(&mut drive, "a", "fifo budget=100000 ttl-ms=3600000");
+        let lasting = create_cache(&mut drive, "b", "fifo budget=20");
+        let begin = 1_700_000_000 * SECOND;
+        drive.tell_time(Nanos(begin + ahead * SECOND));
+        store(&mut drive, mortal, b"ahead", b"1").unwrap();
+        store(&mut drive, lasting, b"ahead", b"1").unwrap();
+        for (second, there) in [(0, &b"young"[..]), (3000, b"young"), (3700, b""), (7500, b""), (20_000, b"")] {
+            drive = reopened(drive, &path, in_order);
+            drive.tell_time(Nanos(begin + second * SECOND));
+            assert_eq!(retrieve(&mut drive, mortal, b"ahead"), None, "{ahead} s ahead, {second}");
+            if second == 0 {
+                store(&mut drive, mortal, b"young", b"2").unwrap();
+                store(&mut drive, lasting, b"young", b"2").unwrap();
+            }
+            assert_eq!(keys(&mut drive, mortal).concat(), there, "{ahead} s ahead, {second}");
+            assert_eq!(keys(&mut drive, lasting), [&b"ahead"[..], b"young"], "{ahead} s ahead, {second}");
+        }
+        store(&mut drive, lasting, b"third", &[3; 8]).unwrap();
+        assert_eq!(keys(&mut drive, lasting), [&b"third"[..], b"young"], "the first one leaves");
+        // An hour is as long in a cache that gets one later, by a clock that is only corrected.
+        store(&mut drive, mortal, b"late", b"3").unwrap();
+        drive = reopened(drive, &path, in_order);
+        drive.tell_time(Nanos(begin + 20_000 * SECOND - SECOND / 2));
+        assert_eq!(keys(&mut drive, mortal), [b"late"]);
+        drive.set_cache(lasting, Some(cache("fifo budget=20 ttl-ms=3600000"))).unwrap();
+        // Behind a stamp that time has not come to, nobody knows how old they are.
+        let there = if ahead < 20_000 { &b"third"[..] } else { b"" };
+        assert_eq!(keys(&mut drive, lasting).concat(), there, "{ahead} s ahead");
+    }
+}
+
 /// Killed at every call of the disk: who left may be gone, who comes may be there or not, and all others are.
 #[test]
 fn a_cut_in_the_middle_of_an_eviction_loses_nobody_else() {
