@@ -74,6 +74,15 @@ impl Pool {
     }
 }
 
+/// What an operation takes.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// With so many superblocks free.
+    pub(crate) traffic: Traffic,
+    /// Its part of the collection that no store waits for: to have so many free where there were fewer before.
+    pub(crate) raise: Traffic,
+}
+
 /// A drive that is filled, overwritten and used.
 #[derive(Clone)]
 pub(crate) struct Fluid<'a> {
@@ -132,11 +141,21 @@ impl<'a> Fluid<'a> {
     }
 
     /// What one of so many operations takes that follow, each so many retrieves and stores, with so many superblocks free.
-    pub(crate) fn run(mut self, operations: f64, free: f64, points: (f64, f64), hits: &'a [f64]) -> Option<Traffic> {
+    pub(crate) fn run(mut self, operations: f64, free: f64, points: (f64, f64), hits: &'a [f64]) -> Option<Run> {
         (self.free, self.hits) = (free, Some(hits));
         self.sums = Traffic::default();
+        self.collect()?;
+        let raise = std::mem::take(&mut self.sums);
         let operations = self.phase(operations, points, false)?;
-        Some(self.sums.for_each_of(operations))
+        let (traffic, raise) = (self.sums.for_each_of(operations), raise.for_each_of(operations));
+        // Retrieves take no room.
+        match points.1 > 0.0 {
+            true => Some(Run { traffic, raise }),
+            false => {
+                let raise = raise.beside(Traffic { index_pages: 0.0, ..traffic }, 1.0);
+                Some(Run { traffic: traffic.paced(0.0), raise })
+            }
+        }
     }
 
     /// So many operations, each with so many retrieves and stores; gives how many there were when nothing changed any more.
@@ -324,7 +343,7 @@ mod tests {
             let load = Load { value_bytes: 4096, overwrites: 8 * pairs, mix, ..Load::half_and_half(pairs) };
             let drive = Drive::new(&profile, &BLOCK, &load).unwrap();
             let overwritten = Fluid::new(&drive, &load).filled().unwrap().overwritten(drive.free_low).unwrap();
-            let traffic = overwritten.run(pairs as f64, drive.free_low, load.points(), &[1.0]).unwrap();
+            let traffic = overwritten.run(pairs as f64, drive.free_low, load.points(), &[1.0]).unwrap().traffic;
             let kept = traffic.moved_pages / (traffic.moved_pages + traffic.user_pages);
             let usable = 1.0 - (drive.free_low + OPEN_SUPERBLOCKS) / drive.superblocks;
             let closed_form = (1.0 - kept) / -kept.ln();

@@ -149,7 +149,8 @@ impl Busy {
         (of_others, of_batch)
     }
 
-    fn collects(&self, drive: &Drive, traffic: &Traffic) -> bool {
+    /// Whether collection keeps up.
+    pub(crate) fn collects(&self, drive: &Drive, traffic: &Traffic) -> bool {
         self.rate * collection_ns(drive, traffic, self) <= 1.0
     }
 

@@ -58,6 +58,14 @@ impl Traffic {
         self
     }
 
+    /// With so much of another one's collection beside its own.
+    pub(crate) fn beside(mut self, mut other: Traffic, share: f64) -> Self {
+        let parts = self.of_collection().into_iter().zip(other.of_collection());
+        parts.for_each(|(part, other)| *part += share * *other);
+        self.index_pages += share * other.index_pages;
+        self
+    }
+
     pub(crate) fn for_each_of(mut self, operations: f64) -> Self {
         self.of_collection().into_iter().for_each(|sum| *sum /= operations);
         for sum in [&mut self.look_up_reads, &mut self.merge_reads, &mut self.user_pages, &mut self.index_pages] {

@@ -184,7 +184,7 @@ fn counts_json(cells: &[Cell]) -> BTreeMap<&'static str, BTreeMap<&'static str, 
 
 fn table(cells: &[Cell]) -> String {
     let heading = std::iter::once("reckoned / run; * off by more than 15 %".to_owned());
-    let heading: Vec<String> = heading.chain(FIGURES.iter().map(|(name, ..)| (*name).to_owned())).collect();
+    let heading: Vec<String> = heading.chain(FIGURES.iter().map(|(name, ..)| titled(name))).collect();
     let line = |cell: &Cell| {
         let figure = |number: usize| match (cell.reckoned(number), cell.measured[number]) {
             (_, None) => String::new(),
@@ -206,6 +206,11 @@ fn table(cells: &[Cell]) -> String {
         [heading].into_iter().chain(cells.iter().map(line)).chain([last]).chain(counted).collect();
     let refused = cells.iter().filter_map(|cell| Some(format!("{}: {}\n", cell.name, cell.reckoned.as_ref().err()?)));
     format!("{}{}", columns(&lines), refused.collect::<String>())
+}
+
+/// A figure's name, with its unit where that is not in it.
+fn titled(name: &str) -> String {
+    if name.ends_with("p50") { format!("{name}, ns") } else { name.to_owned() }
 }
 
 /// A number with three digits.

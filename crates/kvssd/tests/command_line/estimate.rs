@@ -23,6 +23,11 @@ fn designs_are_reckoned_side_by_side_and_who_cannot_be_says_why() {
     let json: Value = serde_json::from_str(&json).unwrap();
     let estimate = &json[0]["estimate"];
     assert!(estimate["throughput_ops_s"].as_f64() < estimate["limit_ops_s"].as_f64(), "{json}");
+    // Every drive that can be run has one, however large its superblocks are.
+    for profile in ["970pro", "cosmos", "pm983", "kvemu --scale 1/16"] {
+        let (table, message, is_done) = ran(&desk, &format!("estimate --profile {profile} --design pink"));
+        assert!(is_done && table.contains("throughput"), "{profile}: {message}");
+    }
     for (arguments, wanted) in [
         ("estimate --scale 1/256 --design multilevel", "no estimate"),
         ("estimate --scale 1/256 --workload ycsb-d --design plus", "the model does not know inserts"),

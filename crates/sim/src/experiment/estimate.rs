@@ -12,6 +12,8 @@ const THETA: f64 = 0.99;
 
 /// A check builds the drive; one of so many bytes is built in less time than an estimate takes.
 const CHECKED_BYTES: u64 = 1 << 30;
+/// And of so many superblocks, however large: the reserve of garbage collection is no less on a small drive.
+const CHECKED_SUPERBLOCKS: u32 = 128;
 
 impl Experiment {
     /// As [`Experiment::check`], for an estimate: of a large drive, a small one of the same kind is built, with as much less DRAM and as many
@@ -20,7 +22,9 @@ impl Experiment {
     /// # Errors
     /// As [`Experiment::check`].
     pub fn check_on_paper(&self) -> Result<(), SimError> {
-        let part = CHECKED_BYTES as f64 / self.bed()?.profile.geometry.raw_bytes() as f64;
+        let geometry = self.bed()?.profile.geometry;
+        let by_bytes = CHECKED_BYTES as f64 / geometry.raw_bytes() as f64;
+        let part = by_bytes.max(f64::from(CHECKED_SUPERBLOCKS) / f64::from(geometry.superblocks()));
         let Work::Ycsb(work) = &self.work else { return self.check() };
         if part >= 1.0 {
             return self.check();
@@ -43,6 +47,11 @@ impl Experiment {
         };
         Ok(estimate(&bed.profile, &bed.design, &load)?)
     }
+}
+
+/// The clients that have something to do.
+fn clients_of(clients: u32, operations: u64) -> u32 {
+    operations.min(clients.into()) as u32
 }
 
 impl YcsbWork {
@@ -78,7 +87,7 @@ impl YcsbWork {
                 Distribution::Zipfian => RANKS_OF_YCSB,
                 _ => self.records,
             },
-            clients: self.threads.saturating_mul(self.queue_depth),
+            clients: clients_of(self.threads.saturating_mul(self.queue_depth), self.operations),
             batch_pairs: self.batch_pairs,
         })
     }
@@ -113,7 +122,7 @@ impl DbBenchWork {
             mix,
             skew: 0.0,
             ranks: self.records,
-            clients: self.threads,
+            clients: clients_of(self.threads, self.operations),
             batch_pairs: 1,
         })
     }
