@@ -181,16 +181,21 @@ pub extern "C" fn kvs_get_optimal_value_length(dev_hd: Handle, opt_value_length:
     tell(dev_hd, |bytes| opt_value_length.set(bytes), |_| Ok(VALUE_BYTES_OPTIMAL))
 }
 
-/// The name of a key space, whose length is said twice.
+/// The name of a key space. Nothing behind its bytes is touched, not even to see whether a null ends it.
 fn name_of(name: Place<KvsKeySpaceName>) -> Result<String, Refusal> {
     let name = name.get()?;
     let wrong = |why: String| Refusal::new(KvsResult::KeySpaceName, why);
     name.name.check()?;
-    let text = name.name.text(key_space::NAME_BYTES_MAX).map_err(|refusal| wrong(refusal.why.into_owned()))?;
-    if text.len() == name.name_len as usize {
-        return Ok(text);
+    let bytes = name.name_len as usize;
+    if bytes > key_space::NAME_BYTES_MAX {
+        return Err(wrong(format!("a name has at most {} bytes, not {bytes}", key_space::NAME_BYTES_MAX)));
     }
-    Err(wrong(format!("the name {text:?} has {} bytes, not {}", text.len(), name.name_len)))
+    let text = name.name.cast::<u8>().read(bytes, |text| String::from_utf8(text.to_vec()))?;
+    let text = text.map_err(|_| wrong("a name is not UTF-8".to_owned()))?;
+    match text.find('\0') {
+        None => Ok(text),
+        Some(end) => Err(wrong(format!("the name {:?} has {end} bytes, not {bytes}", &text[..end]))),
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -2,6 +2,7 @@
  * Called with an image that was just made, and a path where there is nothing. */
 
 #include "check.h"
+#include <sys/mman.h>
 
 /* ---- The device. ---- */
 
@@ -48,6 +49,7 @@ static void describes(kvs_device_handle device) {
   GIVES(KVS_ERR_PARAM_INVALID, kvs_get_device_capacity(NULL, &capacity));
   GIVES(KVS_ERR_PARAM_INVALID, kvs_get_device_info(device, NULL));
   GIVES(KVS_ERR_DEV_NOT_EXIST, kvs_get_device_capacity((kvs_device_handle)&capacity, &capacity));
+  GIVES(KVS_ERR_DEV_NOT_EXIST, kvs_get_device_capacity((kvs_device_handle)(uintptr_t)7, &capacity)); /* a namespace's number */
 }
 
 /* ---- Key spaces. ---- */
@@ -60,7 +62,7 @@ static void names(kvs_device_handle device) {
   GIVES(KVS_ERR_KS_EXIST, kvs_create_key_space(device, &name, 0, plain));
   GIVES(KVS_ERR_PARAM_INVALID, kvs_create_key_space(device, NULL, 0, plain));
   GIVES(KVS_ERR_PARAM_INVALID, kvs_create_key_space(device, &(kvs_key_space_name){3, NULL}, 0, plain));
-  GIVES(KVS_ERR_KS_NAME, kvs_create_key_space(device, &(kvs_key_space_name){7, "accounts"}, 0, plain));
+  GIVES(KVS_ERR_KS_NAME, kvs_create_key_space(device, &(kvs_key_space_name){9, "accounts"}, 0, plain));
   GIVES(KVS_ERR_KS_NAME, kvs_create_key_space(device, &(kvs_key_space_name){0, ""}, 0, plain));
   GIVES(KVS_ERR_KS_NAME, kvs_create_key_space(device, &(kvs_key_space_name){2, "17"}, 0, plain));
   char long_name[300];
@@ -70,6 +72,15 @@ static void names(kvs_device_handle device) {
   long_name[65] = 'n';
   long_name[299] = 0;
   GIVES(KVS_ERR_KS_NAME, kvs_create_key_space(device, &(kvs_key_space_name){299, long_name}, 0, plain));
+  /* A name is as long as it says: no null has to end it, and nothing behind it is touched. */
+  long page_bytes = sysconf(_SC_PAGESIZE);
+  char *pages = mmap(NULL, 2 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  MUST(pages != MAP_FAILED && mprotect(pages + page_bytes, page_bytes, PROT_NONE) == 0);
+  kvs_key_space_name exact = {5, memcpy(pages + page_bytes - 5, "hello", 5)};
+  OK(kvs_create_key_space(device, &exact, 0, plain));
+  OK(kvs_delete_key_space(device, &exact));
+  MUST(munmap(pages, 2 * page_bytes) == 0);
+
   GIVES(KVS_ERR_OPTION_INVALID, kvs_create_key_space(device, &(kvs_key_space_name){1, "x"}, 0, (kvs_option_key_space){7}));
   GIVES(KVS_ERR_DEV_CAPAPCITY, kvs_create_key_space(device, &(kvs_key_space_name){1, "x"}, 1ULL << 50, plain));
 
