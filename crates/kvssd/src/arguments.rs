@@ -207,7 +207,7 @@ pub struct Experiment {
     /// Of everything that is random
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     pub seed: u64,
-    /// Writes the reports to a file, or to - for the standard output
+    /// Writes what it prints, and more, as JSON to a file, or to - for the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }

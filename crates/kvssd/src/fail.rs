@@ -189,6 +189,11 @@ fn of_image(path: &Path, error: &StoreError) -> String {
     if why.contains(&name) || why.starts_with("nvme+tcp://") { why } else { format!("{name}: {why}") }
 }
 
+/// Whether there is no room for a file.
+fn is_full(why: &io::Error) -> bool {
+    matches!(why.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+}
+
 fn name_of(path: &Path) -> String {
     if is_url(path) { path.display().to_string() } else { format!("image {}", path.display()) }
 }
@@ -250,6 +255,7 @@ impl Failure {
                     | StoreError::InDoubt { .. },
                 ..
             } => 3,
+            Failure::Output { why, .. } if is_full(why) => 3,
             _ => 2,
         })
     }

@@ -76,7 +76,7 @@ impl Lines {
 fn interrupted() -> Arc<AtomicBool> {
     static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| {
         let flag = Arc::default();
-        end_on_signals(&flag, None);
+        end_on_signals(&flag);
         flag
     });
     Arc::clone(&INTERRUPTED)

@@ -7,7 +7,7 @@ use crate::arguments::serve::ServeOptions;
 use crate::fail::Failure;
 use crate::image::refuse_url;
 use crate::output::{print, say};
-use crate::signals::end_on_signals;
+use crate::signals::{end_on_orders, end_on_signals, reload_on_hangup};
 use crate::text::refuse_pipe;
 use crate::unnamed::Watched;
 use config::{Config, Known};
@@ -34,6 +34,11 @@ pub fn run(options: &ServeOptions) -> Outcome {
     refuse_url(image, "served")?;
     log_to_stderr(log)?;
     check_metrics(options)?;
+    let is_wanted = Arc::new(AtomicBool::new(false));
+    if options.config.is_some() {
+        // Also while the image is opened, before the file is read.
+        reload_on_hangup(&is_wanted);
+    }
     let mut drives = open(options)?;
     let watched = Watched::open(image)?;
     let mut subsystem_options = SubsystemOptions::new(nqn);
@@ -49,8 +54,10 @@ pub fn run(options: &ServeOptions) -> Outcome {
     subsystem_options.is_timed = options.timed.is_some();
     let subsystem = Arc::new(Subsystem::over(drives, subsystem_options));
     let stop = Arc::new(AtomicBool::new(false));
-    let is_wanted = Arc::new(AtomicBool::new(false));
-    end_on_signals(&stop, reload.as_ref().map(|_| &is_wanted));
+    match reload {
+        Some(_) => end_on_orders(&stop),
+        None => end_on_signals(&stop),
+    }
     let server = Server::bind(Arc::clone(&subsystem), *listen)?;
     if !listen.ip().is_loopback() && !is_encrypted {
         let is_open = options.allow_hosts.is_empty() && options.config.is_none();

@@ -5,16 +5,24 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Has Ctrl-C and SIGTERM set `end`, and SIGHUP as well, unless there is something that it has read anew.
-pub fn end_on_signals(end: &Arc<AtomicBool>, reload: Option<&Arc<AtomicBool>>) {
+/// Has Ctrl-C, SIGTERM and SIGHUP set `end`.
+pub fn end_on_signals(end: &Arc<AtomicBool>) {
+    end_on_orders(end);
+    // Work that was begun with `nohup` outlives its terminal.
+    if !is_hangup_ignored() {
+        set_on(SIGHUP, end);
+    }
+}
+
+/// Has Ctrl-C and SIGTERM set `end`.
+pub fn end_on_orders(end: &Arc<AtomicBool>) {
     set_on(SIGINT, end);
     set_on(SIGTERM, end);
-    match reload {
-        Some(reload) => set_on(SIGHUP, reload),
-        // Work that was begun with `nohup` outlives its terminal.
-        None if is_hangup_ignored() => {}
-        None => set_on(SIGHUP, end),
-    }
+}
+
+/// Has SIGHUP set `reload`: something is to be read anew.
+pub fn reload_on_hangup(reload: &Arc<AtomicBool>) {
+    set_on(SIGHUP, reload);
 }
 
 fn set_on(signal: i32, flag: &Arc<AtomicBool>) {

@@ -29,7 +29,7 @@ use std::path::PathBuf;
   kvssd bench --store folder --durability sync --threads 8 --value-bytes 100
   kvssd bench --store nvme+tcp://127.0.0.1:4420 --depths 1,32,128       a drive on the wire (see `kvssd serve`)")]
 pub struct BenchOptions {
-    /// Runs again what a report is of: one of kvssd bench, or of a kvssd sweep
+    /// Takes everything from a report, of kvssd bench or of a kvssd sweep: the same once more
     #[arg(long, value_name = "REPORT", conflicts_with_all = ["drive", "store", "seed", "records", "operations", "threads",
         "value_bytes"])]
     pub from: Option<PathBuf>,
@@ -135,7 +135,7 @@ pub struct DriveOptions {
     #[arg(long, conflicts_with = "store", default_value = "constant", value_name = "NAME",
         value_parser = named(SizeDistribution::ALL, SizeDistribution::name))]
     pub value_distribution: SizeDistribution,
-    /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64, or design.index=lsm for the index that
+    /// Overrides a key of the profile (nand.erase_ns=5000000) or a parameter of the designs (design.grain_bytes=64, or design.index=lsm for the index that
     /// an ordered namespace would have)
     #[arg(long, conflicts_with = "store", value_name = "KEY=VALUE", value_parser = assignment)]
     pub set: Vec<Assignment>,

@@ -58,7 +58,7 @@ pub struct ReplayOptions {
     /// Commands that each thread has under way
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = small_count)]
     pub queue_depth: u32,
-    /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
+    /// Overrides a key of the profile (nand.erase_ns=5000000) or a parameter of the designs (design.grain_bytes=64)
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     pub set: Vec<Assignment>,
     /// What it begins with, and where its reports go.

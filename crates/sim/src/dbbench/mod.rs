@@ -179,7 +179,7 @@ impl DbBenchSession {
     ) -> Result<Run, SimError> {
         self.check_benchmark(benchmark)?;
         observer.begin(&format!("{} {benchmark}", self.design), operations);
-        let baseline = Baseline::of(&self.device);
+        let (baseline, records) = (Baseline::of(&self.device), self.memory.present());
         let started = Instant::now();
         // Reads are the same each time, so that runs on one drive can be compared.
         self.runs += u64::from(benchmark.writes());
@@ -203,7 +203,7 @@ impl DbBenchSession {
             seed: self.bench.seed,
             workload: benchmark.name(),
             distribution: if benchmark == DbBenchmark::FillSeq { "sequential" } else { "uniform" },
-            records: self.memory.present(),
+            records,
         };
         Ok(Run::new(&subject, &self.device, &baseline, &measured))
     }

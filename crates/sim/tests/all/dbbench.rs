@@ -49,9 +49,11 @@ fn what_has_no_order_is_refused_where_ranges_are_wanted() {
 #[test]
 fn values_that_are_not_there_are_not_retrieved() {
     let mut session = session("iter");
-    session.run(DbBenchmark::FillRandom, 10_000, &mut Quiet).unwrap();
+    let filled = session.run(DbBenchmark::FillRandom, 10_000, &mut Quiet).unwrap().report;
+    assert_eq!(filled.records, 0, "none was there when it began");
     let report = session.run(DbBenchmark::ReadRandom, 2_000, &mut Quiet).unwrap().report;
     let retrieved = report.retrieved_bytes_s * report.simulated_ns as f64 / 1e9 / 1000.0;
+    assert!((7800..7950).contains(&report.records), "{}", report.records);
     assert!(
         (600.0..1000.0).contains(&retrieved),
         "10 000 draws of 20 000 keys leave 61 % out, and {retrieved:.0} of 2000 were found"
