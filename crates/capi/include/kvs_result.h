@@ -21,7 +21,7 @@ typedef enum {
   KVS_ERR_ITERATOR_OPEN = 0x00E,            /* the key space has an iterator over that key group already */
   KVS_ERR_KEY_LENGTH_INVALID = 0x00F,       /* a key is too short or too long */
   KVS_ERR_KEY_NOT_EXIST = 0x010,            /* the key is not there */
-  KVS_ERR_OPTION_INVALID = 0x011,           /* there is no such option, or it cannot be had here */
+  KVS_ERR_OPTION_INVALID = 0x011,           /* there is no such option, or this host may not do it */
   KVS_ERR_PARAM_INVALID = 0x012,            /* a pointer is null or not aligned, or a count is 0 */
   KVS_ERR_SYS_IO = 0x013,                   /* anything else: kvssd_last_error says what */
   KVS_ERR_VALUE_LENGTH_INVALID = 0x014,     /* a value is too long */
