@@ -217,8 +217,8 @@ impl Caches {
                 // If a pair cannot be read, at least its key is known.
                 _ => {
                     let (stamp, _, bytes) = look_at(records, namespace, key)?;
-                    let cache = &self.all[&namespace];
-                    let expires = cache.attributes.expires(if self.is_measured { cache.stamp } else { Nanos(stamp) });
+                    let stamp = if self.is_measured { self.all[&namespace].stamp } else { Nanos(stamp) };
+                    let expires = self.expires_of(namespace, stamp);
                     let leaving = self.held(namespace).insert(key.bytes(), bytes, expires);
                     self.leave(records, namespace, leaving)?;
                 }

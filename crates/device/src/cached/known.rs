@@ -111,14 +111,12 @@ impl Caches {
         let mut held = KeyedCache::within(&attributes.plan, self.dram_share());
         let (mut leaving, mut last) = (Vec::new(), Nanos::ZERO);
         for (stamp, key, bytes) in found {
-            let stamp = Nanos(stamp);
-            let is_too_old = !self.clock.knows(stamp) && attributes.time_to_live_ms.is_some();
-            if is_too_old || bytes > attributes.plan.budget_bytes {
-                let expires = if is_too_old { Nanos::ZERO } else { attributes.expires(stamp) };
+            let expires = self.expires_of(namespace, Nanos(stamp));
+            if expires == Nanos::ZERO || bytes > attributes.plan.budget_bytes {
                 leaving.push(LeavingPair::new(key, bytes, expires));
             } else {
-                last = stamp;
-                leaving.extend(held.insert(&key, bytes, attributes.expires(stamp)));
+                last = Nanos(stamp);
+                leaving.extend(held.insert(&key, bytes, expires));
             }
         }
         let cache = self.all.get_mut(&namespace).expect("it is a cache");

@@ -16,6 +16,13 @@ impl Caches {
         cache.attributes.expires(cache.stamp)
     }
 
+    /// When a pair with this stamp will be too old. One whose age is not known is too old from the first, where there is a time to live.
+    pub(super) fn expires_of(&mut self, namespace: NamespaceId, stamp: Nanos) -> Nanos {
+        let attributes = &self.all[&namespace].attributes;
+        let has_known_age = self.clock.knows(stamp) || attributes.time_to_live_ms.is_none();
+        if has_known_age { attributes.expires(stamp) } else { Nanos::ZERO }
+    }
+
     /// A value with the last stamp of its cache behind it.
     pub(super) fn stamped(&self, namespace: NamespaceId, value: &Value) -> Value {
         match value {

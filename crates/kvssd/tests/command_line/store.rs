@@ -264,11 +264,12 @@ fn a_standard_output_that_is_full_is_named() {
         let output = desk.command(arguments).stdout(full).output().expect("the program starts");
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(message.starts_with("kvssd: standard output: cannot be written: "), "{arguments}: {message}");
+        assert_eq!(output.status.code(), Some(3), "{arguments}");
     }
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
     let made = desk.command("namespace create drive.kv --name accounts").stdout(full).output().expect("it starts");
     let message = String::from_utf8_lossy(&made.stderr);
-    assert_eq!((made.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+    assert_eq!((made.status.code(), message.lines().count()), (Some(3), 1), "{message}");
     assert!(message.ends_with("; namespace 2 is made\n"), "{message}");
     done(&desk, &["put", "drive.kv", "key", "value", "--namespace", "accounts"], b"");
 }
