@@ -33,6 +33,8 @@ pub fn compile(desk: &TempDir, source: &str, options: &[&str]) -> PathBuf {
     let mut cc = Command::new("cc");
     cc.args(options).args(["-g", "-Wall", "-Wextra", "-Werror", "-pthread"]);
     cc.arg("-I").arg(here.join("include")).arg(here.join("tests/c").join(source));
+    // Before the folders of LD_LIBRARY_PATH, which has one where `cargo build` may have left an older library.
+    cc.arg("-Wl,--disable-new-dtags");
     cc.arg("-L").arg(&libraries).arg("-lkvssd").arg(format!("-Wl,-rpath,{}", libraries.display()));
     let output = cc.arg("-o").arg(&program).output().expect("the compiler can be called");
     assert!(output.status.success(), "{cc:?}: {}", String::from_utf8_lossy(&output.stderr));
