@@ -28,7 +28,7 @@ typedef enum {
   KVS_ERR_VALUE_OFFSET_INVALID = 0x015,     /* an offset lies behind the end of the value */
   KVS_ERR_VALUE_OFFSET_MISALIGNED = 0x016,  /* an offset is no multiple of KVS_ALIGNMENT_UNIT */
   KVS_ERR_VALUE_UPDATE_NOT_ALLOWED = 0x017, /* the key is there and was not to be overwritten */
-  KVS_ERR_DEV_NOT_OPENED = 0x018            /* it was opened by the process that this one was forked from */
+  KVS_ERR_DEV_NOT_OPENED = 0x018            /* it is being closed, or a parent process opened it */
 } kvs_result;
 
 #endif

@@ -74,12 +74,12 @@ impl Pool {
     }
 }
 
-/// What an operation takes.
+/// What an operation of a run takes.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// With so many superblocks free.
+    /// With as many superblocks free as collection rests at.
     pub(crate) traffic: Traffic,
-    /// Its part of the collection that no store waits for: to have so many free where there were fewer before.
+    /// Collection that is done only as far as there is time for it: to come to so many free superblocks, and of a run that stores nothing, all of it.
     pub(crate) raise: Traffic,
 }
 
@@ -145,17 +145,15 @@ impl<'a> Fluid<'a> {
         (self.free, self.hits) = (free, Some(hits));
         self.sums = Traffic::default();
         self.collect()?;
-        let raise = std::mem::take(&mut self.sums);
-        let operations = self.phase(operations, points, false)?;
-        let (traffic, raise) = (self.sums.for_each_of(operations), raise.for_each_of(operations));
-        // Retrieves take no room.
-        match points.1 > 0.0 {
-            true => Some(Run { traffic, raise }),
-            false => {
-                let raise = raise.beside(Traffic { index_pages: 0.0, ..traffic }, 1.0);
-                Some(Run { traffic: traffic.paced(0.0), raise })
-            }
+        let raise = std::mem::take(&mut self.sums).for_each_of(operations);
+        let reckoned = self.phase(operations, points, false)?;
+        let traffic = self.sums.for_each_of(reckoned);
+        if points.1 > 0.0 {
+            return Some(Run { traffic, raise });
         }
+        // Pieces that were changed are written all the same.
+        let collection = Traffic { index_pages: 0.0, merge_reads: 0.0, ..traffic };
+        Some(Run { traffic: traffic.paced(0.0), raise: raise.beside(collection, 1.0) })
     }
 
     /// So many operations, each with so many retrieves and stores; gives how many there were when nothing changed any more.

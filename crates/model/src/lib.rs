@@ -173,8 +173,9 @@ const SETTLING_SHARE: f64 = 0.25;
 /// A collector has come to rest when its free superblocks differ by less.
 const AT_REST: f64 = 0.01;
 
-/// To find which part of it is done, a half is halved so often.
-const RAISE_STEPS: i32 = 5;
+/// The most steps of the bisection for the part of [`Run::raise`] that is done, and the share of an operation's reads that makes no difference.
+const RAISE_STEPS: i32 = 16;
+const RAISE_SHARE_MIN: f64 = 0.02;
 
 /// A drive that has come to rest.
 struct Settled {
@@ -199,7 +200,7 @@ fn before(drive: &Drive, load: &Load, filled: &Fluid<'_>) -> Option<Settled> {
 }
 
 /// A run at its throughput. What frees superblocks beyond those that were free before is done as far as collection keeps up: nobody waits for it,
-/// and of a short run that is not all of it.
+/// and of a short run that is not all of it. (What the rest takes is reckoned as if all was done: a short run finds fuller victims on paper.)
 fn at_work(drive: &Drive, load: &Load, hits: &[f64], run: &Run) -> (Traffic, Loop) {
     let with = |share: f64| {
         let traffic = run.traffic.beside(run.raise, share);
@@ -214,7 +215,11 @@ fn at_work(drive: &Drive, load: &Load, hits: &[f64], run: &Run) -> (Traffic, Loo
     }
     let (mut share, mut best) = (0.0, with(0.0));
     for step in 1..=RAISE_STEPS {
-        let more = share + 0.5f64.powi(step);
+        let half = 0.5f64.powi(step);
+        if half * run.raise.reads() < RAISE_SHARE_MIN * best.0.reads() {
+            break;
+        }
+        let more = share + half;
         let with_more = with(more);
         if keeps_up(&with_more) {
             (share, best) = (more, with_more);

@@ -58,11 +58,12 @@ impl Traffic {
         self
     }
 
-    /// With so much of another one's collection beside its own.
-    pub(crate) fn beside(mut self, mut other: Traffic, share: f64) -> Self {
-        let parts = self.of_collection().into_iter().zip(other.of_collection());
+    /// With a share of what collection alone takes beside it: of its reads and programs, and those of the index that it causes.
+    pub(crate) fn beside(mut self, mut collection: Traffic, share: f64) -> Self {
+        let parts = self.of_collection().into_iter().zip(collection.of_collection());
         parts.for_each(|(part, other)| *part += share * *other);
-        self.index_pages += share * other.index_pages;
+        self.index_pages += share * collection.index_pages;
+        self.merge_reads += share * collection.merge_reads;
         self
     }
 
@@ -72,5 +73,34 @@ impl Traffic {
             *sum /= operations;
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What collection reads and programs is all there, and what commands do is not taken from the other.
+    #[test]
+    fn collection_beside_loses_nothing() {
+        let all = Traffic {
+            look_up_reads: 1.0,
+            merge_reads: 2.0,
+            victim_reads: 4.0,
+            map_victim_reads: 8.0,
+            ask_reads: 16.0,
+            again_reads: 3.0,
+            user_pages: 32.0,
+            index_pages: 64.0,
+            moved_pages: 128.0,
+            map_moved_pages: 256.0,
+            asked: 5.0,
+            moved: 6.0,
+            erases: 7.0,
+            victims: 9.0,
+        };
+        let sum = all.beside(all, 0.5);
+        assert_eq!((sum.reads(), sum.programs()), (1.5 * 31.0 - 0.5, 1.5 * 480.0 - 16.0));
+        assert_eq!([sum.again_reads, sum.asked, sum.moved, sum.erases, sum.victims], [4.5, 7.5, 9.0, 10.5, 13.5]);
     }
 }

@@ -9,7 +9,7 @@ const TOLD_MAX: Nanos = Nanos(i64::MAX as u64);
 const STAMP_MAX: u64 = TOLD_MAX.0 + (1 << 62);
 
 /// A pair that was stored further ahead of the time than this is of unknown age: some clock was wrong, and nobody knows for how long the drive
-/// was closed. Clocks are corrected by less all the time. An estimate.
+/// was closed. Clocks are corrected by less all the time, and seldom twice between two stores. An estimate.
 const AHEAD_MAX: Nanos = Nanos(1_000_000_000);
 
 /// A clock that never goes back while the drive is open. If it is ahead of the time that it is told, it goes on at that time's pace until that
@@ -45,10 +45,11 @@ impl Clock {
         self.now
     }
 
-    /// A pair with this stamp is there, since an earlier life. Returns whether its age is known. The drive's own clock was as far then.
+    /// A pair with this stamp is there, perhaps since an earlier life. Returns whether its age is known.
     pub(super) fn knows(&mut self, stamp: Nanos) -> bool {
         match self.told {
             Some(told) => stamp.0 <= self.now.max(told).0.saturating_add(AHEAD_MAX.0),
+            // The drive's own clock begins anew in each life, and was as far then.
             None => {
                 self.now = self.now.max(stamp);
                 true

@@ -43,7 +43,7 @@ impl Caches {
         self.all.is_empty()
     }
 
-    /// Sets the time from here on, unless a later one was told before.
+    /// Sets the time from here on.
     pub(crate) fn tell_time(&mut self, now: Nanos) {
         self.clock.tell(now);
     }

@@ -115,7 +115,7 @@ fn a_clock_that_was_far_ahead_keeps_nothing_from_growing_old() {
     }
 }
 
-/// A clock was ahead, and went back while the drive was closed: no pair gets more time than it has, however often the drive is opened. What is
+/// A clock was ahead, and went back while the drive was closed: no pair gets more time than it has, however often the cache is used. What is
 /// stored from then on has its whole time, over all lives, in each cache; without a time to live nobody leaves for it, and the order stays.
 #[test]
 fn a_clock_that_was_ahead_in_an_earlier_life_keeps_nothing_from_growing_old() {
