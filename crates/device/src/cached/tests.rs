@@ -89,6 +89,23 @@ fn a_pair_that_cannot_be_deleted_stays_known_and_leaves_when_it_can() {
     assert_eq!(caches.info(FIRST).unwrap().held_bytes, 10_000);
 }
 
+/// Also behind a change of it that failed.
+#[test]
+fn a_pair_of_unknown_age_that_cannot_be_deleted_is_seen_by_nobody() {
+    let (mut caches, mut drive) = cached("fifo budget=10000 ttl-ms=1000");
+    caches.tell_time(Nanos(u64::from(u32::MAX) << 30));
+    store(&mut caches, &mut drive, 0, 999);
+    let engine = drive.drive.device.engine();
+    let mut next_life = Caches::open(engine, engine.value_bytes_max(), false);
+    drive.keys = vec![0];
+    next_life.tell_time(Nanos(2_000_000_000));
+    assert!(!exists(&mut next_life, &mut drive, 0) && drive.tried > 0);
+    let key = Key::new(&[0]).unwrap();
+    let change = BatchChange { namespace: FIRST, key, value: Some([1][..].into()) };
+    assert_eq!(next_life.taken_back(&mut drive, &[change], &KvError::CapacityExceeded), Ok(()));
+    assert!(!exists(&mut next_life, &mut drive, 0) && next_life.info(FIRST).unwrap().held_bytes == 1000);
+}
+
 #[test]
 fn a_pair_that_is_too_old_and_cannot_be_deleted_is_seen_by_nobody() {
     let (mut caches, mut drive) = cached("lru budget=10000 ttl-ms=1000");
