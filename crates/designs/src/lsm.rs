@@ -19,6 +19,7 @@ mod compaction;
 mod contents;
 mod cursor;
 mod forecast;
+mod glance_cursor;
 mod memtable;
 mod page;
 mod pins;
@@ -31,7 +32,7 @@ mod summary;
 mod table;
 mod table_reader;
 
-use self::cursor::Cursor;
+use self::glance_cursor::OpenCursor;
 use self::memtable::MemTable;
 use self::page::Entry;
 use self::redo::Redo;
@@ -81,7 +82,7 @@ pub struct Lsm {
     unreadable: Option<TableId>,
     /// Pairs that were found to be bound, in the current step of garbage collection.
     bound: BTreeSet<Grain>,
-    cursors: Shared<BTreeMap<IteratorId, Cursor>>,
+    cursors: Shared<BTreeMap<IteratorId, OpenCursor>>,
     lookups: Lookups,
     redo: Redo,
 }

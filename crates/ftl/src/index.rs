@@ -35,6 +35,7 @@ use crate::journal::{Change, PairPlace};
 use crate::layout::address::Grain;
 use dyn_clone::DynClone;
 use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
+use std::ops::Bound;
 
 /// Where a key is, or would be put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,12 +211,13 @@ pub trait RangeIndex {
     fn open_beside(&self, cursor: IteratorId, plan: CursorPlan) -> Option<()>;
 
     /// Calls `see` with the keys and pairs that a cursor meets from `from` on, as [`RangeIndex::seek`] and [`RangeIndex::next`] return them, and
-    /// with the place of each index entry that is on flash, until `see` returns false or the keys end. The cursor does not move and nothing
-    /// changes: others may look at the same time. `None` if a part of the index cannot be seen.
+    /// with the place of each index entry that is on flash, until `see` returns false or the keys end. `Unbounded` is the first of all in the
+    /// cursor's direction. The cursor does not move and nothing changes: others may look at the same time. `None` if a part of the index cannot
+    /// be seen.
     fn look_along(
         &self,
         cursor: IteratorId,
-        from: Option<&[u8]>,
+        from: Bound<&[u8]>,
         sight: &dyn Sight,
         see: &mut dyn FnMut(OwnedKey, PairPlace, Option<EntryPlace>) -> bool,
     ) -> Option<()>;

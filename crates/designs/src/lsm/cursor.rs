@@ -10,9 +10,9 @@
 //! the order of the keys that they stand at, so that going on compares the keys of two of them as a rule.
 
 use super::memtable::MemTable;
-use super::page::{Entry, TablePage, order};
+use super::page::{Entry, TablePage, order, prefix};
 use super::summary::Summary;
-use super::table::{TableId, damaged};
+use super::table::{Table, TableId, Tables, damaged};
 use super::table_reader::{TableReader, Timed};
 use kvssd_flash::Blob;
 use kvssd_ftl::index::EntryPlace;
@@ -37,9 +37,14 @@ pub(super) enum Direction {
 impl Direction {
     /// Which of two keys comes first.
     fn order(self, left: &[u8], right: &[u8]) -> Ordering {
+        self.of(order(left, right))
+    }
+
+    /// The order of two keys that are in this order upwards.
+    fn of(self, upwards: Ordering) -> Ordering {
         match self {
-            Direction::Up => order(left, right),
-            Direction::Down => order(right, left),
+            Direction::Up => upwards,
+            Direction::Down => upwards.reverse(),
         }
     }
 }
@@ -113,6 +118,14 @@ impl Loaded {
     }
 }
 
+/// A run that has a key.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    number: usize,
+    /// The [`prefix`] of the key, so that most comparisons do not read it.
+    prefix: u64,
+}
+
 /// A key, where its pair is, and where the entry that says so is, if that is on flash.
 pub(super) type FoundPair = (OwnedKey, PairPlace, Option<EntryPlace>);
 
@@ -126,8 +139,8 @@ pub(super) struct Cursor {
     reads_ahead: bool,
     in_memory: Option<(OwnedKey, Entry)>,
     runs: Vec<Run>,
-    /// The numbers of those that have a key, by that key, the next one behind all others; of equal keys the newest is behind.
-    order: Vec<usize>,
+    /// Those that have a key, by that key, the next one behind all others; of equal keys the newest is behind.
+    order: Vec<Standing>,
     /// Something could not be read: the cursor has no position until the next seek.
     is_lost: bool,
 }
@@ -157,6 +170,12 @@ impl Cursor {
     /// Tables that it may have in DRAM at a time.
     pub(super) fn buffers(&self) -> usize {
         self.runs.len() * if self.reads_ahead { 2 } else { 1 }
+    }
+
+    /// Whether the pages at hand lie where they did when they were fetched.
+    pub(super) fn is_in_place(&self, tables: &Tables) -> bool {
+        let lies_there = |loaded: &Loaded| tables.get(loaded.id).place.pages.get(loaded.page) == Some(&loaded.place);
+        self.runs.iter().filter_map(|run| run.loaded.as_ref()).all(lies_there)
     }
 
     /// Goes to the first key that is not below `key`, or the last that is not above. The tables of all levels are read
@@ -209,22 +228,35 @@ impl Cursor {
     fn line_up(&mut self, number: usize) -> Result<(), KvError> {
         let Some(loaded) = &self.runs[number].loaded else { return Ok(()) };
         let (key, _) = loaded.entry()?;
+        let standing = Standing { number, prefix: prefix(key) };
         let mut place = self.order.len();
-        while let Some(&other) = place.checked_sub(1).and_then(|before| self.order.get(before)) {
-            let Some(loaded) = &self.runs[other].loaded else { break };
-            let order = self.direction.order(key, loaded.entry()?.0).then(number.cmp(&other));
-            if order == Ordering::Less {
+        while let Some(other) = place.checked_sub(1).and_then(|before| self.order.get(before)) {
+            let mut order = standing.prefix.cmp(&other.prefix);
+            if order.is_eq() {
+                let Some(loaded) = &self.runs[other.number].loaded else { break };
+                order = key.cmp(loaded.entry()?.0);
+            }
+            if self.direction.of(order).then(number.cmp(&other.number)).is_lt() {
                 break;
             }
             place -= 1;
         }
-        self.order.insert(place, number);
+        self.order.insert(place, standing);
         Ok(())
     }
 
     /// The table that has the next key of all tables.
     fn first_of_tables(&self) -> Option<&Loaded> {
-        self.order.last().and_then(|&number| self.runs[number].loaded.as_ref())
+        self.order.last().and_then(|standing| self.runs[standing.number].loaded.as_ref())
+    }
+
+    /// The run that comes next, if it stands at this key.
+    fn next_at(&self, key: &[u8], key_prefix: u64) -> Result<Option<usize>, KvError> {
+        let Some(standing) = self.order.last().filter(|standing| standing.prefix == key_prefix) else {
+            return Ok(None);
+        };
+        let Some(loaded) = &self.runs[standing.number].loaded else { return Ok(None) };
+        Ok((*loaded.entry()?.0 == *key).then_some(standing.number))
     }
 
     /// The entry that it stands at, of the newest run that has the key, and where that is on flash; deleted keys too. Goes on to the next key.
@@ -251,10 +283,9 @@ impl Cursor {
                 (key, entry, None)
             }
         };
-        while let Some(first) = self.first_of_tables()
-            && order(first.entry()?.0, &key).is_eq()
-        {
-            let Some(number) = self.order.pop() else { break };
+        let key_prefix = prefix(&key);
+        while let Some(number) = self.next_at(&key, key_prefix)? {
+            self.order.pop();
             self.runs[number].advance(reader, &self.summary, self.direction)?;
             self.line_up(number)?;
         }
@@ -306,10 +337,11 @@ impl Run {
         (table, key): (usize, &[u8]),
         direction: Direction,
     ) -> Result<(), KvError> {
-        let range = &reader.tables().get(summary.level(self.level)[table]).range;
+        let Table { range, fences, .. } = reader.tables().get(summary.level(self.level)[table]);
         let page = range.firsts.partition_point(|first| **first <= *key).saturating_sub(1);
+        let ends = fences.ends(page);
         let loaded = self.take(reader, summary, (table, page, false))?;
-        loaded.slot = loaded.page().lower_bound(key).ok_or_else(|| damaged(loaded.id))?;
+        loaded.slot = loaded.page().lower_bound_between(key, ends).ok_or_else(|| damaged(loaded.id))?;
         match direction {
             // It is between two pages.
             Direction::Up if loaded.slot == loaded.page().count() => match page + 1 < loaded.pages {

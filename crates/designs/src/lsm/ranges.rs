@@ -2,29 +2,29 @@
 
 use super::Lsm;
 use super::cursor::{Cursor, Direction};
+use super::glance_cursor::{BEHIND_ALL, OpenCursor};
 use super::summary::Summary;
 use super::table::Table;
 use super::table_reader::{Glancing, Timed};
 use kvssd_ftl::index::{CursorPlan, EntryPlace, RangeIndex, Sight};
 use kvssd_ftl::{Grain, Io, PairPlace};
-use kvssd_types::{IteratorId, KEY_BYTES_MAX, KvError, OwnedKey};
+use kvssd_types::{IteratorId, KvError, OwnedKey};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Bytes that a core copies in a nanosecond. An estimate.
 const COPIED_BYTES_PER_NS: u64 = 1;
-/// Nothing is greater than this, and so long.
-const BEHIND_ALL: &[u8] = &[u8::MAX; KEY_BYTES_MAX + 1];
 
 impl Lsm {
     /// DRAM of cursors: a table for each run that they go along, or two, and the MemTable and the Summary of each
     /// version that is not the present one.
     pub(super) fn cursor_bytes(&self) -> u64 {
         let cursors = self.cursors.look();
-        let buffers: usize = cursors.values().map(Cursor::buffers).sum();
+        let buffers: usize = cursors.values().map(|opened| opened.cursor.buffers()).sum();
         let mut memtables = BTreeMap::from([(Arc::as_ptr(&self.memtable), 0)]);
         let mut summaries = BTreeMap::from([(Arc::as_ptr(&self.summary), 0)]);
-        for cursor in cursors.values() {
+        for OpenCursor { cursor, .. } in cursors.values() {
             memtables.entry(Arc::as_ptr(cursor.memtable())).or_insert(cursor.memtable().bytes());
             summaries.entry(Arc::as_ptr(cursor.summary())).or_insert(cursor.summary().bytes());
         }
@@ -46,7 +46,7 @@ impl Lsm {
 
     /// Whether an iterator goes along that version. The count of its owners does not tell: snapshots of the drive are among them.
     pub(super) fn is_iterated(&self, summary: &Arc<Summary>) -> bool {
-        self.cursors.look().values().any(|cursor| Arc::ptr_eq(cursor.summary(), summary))
+        self.cursors.look().values().any(|opened| Arc::ptr_eq(opened.summary(), summary))
     }
 }
 
@@ -70,32 +70,32 @@ impl RangeIndex for Lsm {
             return Err(KvError::TooManyIterators { iterators: self.cursors.look().len() as u32 });
         }
         io.cpu(self.memtable.bytes() / COPIED_BYTES_PER_NS);
-        self.cursors.get_mut().insert(cursor, opened);
+        self.cursors.get_mut().insert(cursor, OpenCursor::new(opened));
         self.keep_to_budget();
         Ok(())
     }
 
     fn seek(&mut self, io: &mut Io<'_>, cursor: IteratorId, key: Option<&[u8]>) -> Result<(), KvError> {
         let Lsm { cursors, tables, .. } = self;
-        let cursor = cursors.get_mut().get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
+        let OpenCursor { cursor, .. } = cursors.get_mut().get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
         cursor.seek(&mut Timed { io, tables }, key.unwrap_or(BEHIND_ALL))
     }
 
     fn next(&mut self, io: &mut Io<'_>, cursor: IteratorId) -> Result<Option<(OwnedKey, PairPlace)>, KvError> {
         let Lsm { cursors, tables, .. } = self;
-        let cursor = cursors.get_mut().get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
+        let OpenCursor { cursor, .. } = cursors.get_mut().get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
         Ok(cursor.next(&mut Timed { io, tables })?.map(|(key, pair, _)| (key, pair)))
     }
 
     fn read_ahead(&mut self, io: &mut Io<'_>, cursor: IteratorId) {
         let Lsm { cursors, tables, .. } = self;
-        if let Some(cursor) = cursors.get_mut().get_mut(&cursor) {
+        if let Some(OpenCursor { cursor, .. }) = cursors.get_mut().get_mut(&cursor) {
             cursor.read_ahead(Timed { io, tables });
         }
     }
 
     fn close(&mut self, io: &mut Io<'_>, cursor: IteratorId) {
-        let Some(summary) = self.cursors.get_mut().remove(&cursor).map(|cursor| Arc::clone(cursor.summary())) else {
+        let Some(summary) = self.cursors.get_mut().remove(&cursor).map(|opened| Arc::clone(opened.summary())) else {
             return;
         };
         if !Arc::ptr_eq(&summary, &self.summary) && !self.is_iterated(&summary) {
@@ -112,7 +112,7 @@ impl RangeIndex for Lsm {
         if taken > self.budget_bytes {
             return None;
         }
-        self.cursors.change().insert(id, opened);
+        self.cursors.change().insert(id, OpenCursor::new(opened));
         Some(())
     }
 
@@ -125,16 +125,14 @@ impl RangeIndex for Lsm {
     fn look_along(
         &self,
         cursor: IteratorId,
-        from: Option<&[u8]>,
+        from: Bound<&[u8]>,
         sight: &dyn Sight,
         see: &mut dyn FnMut(OwnedKey, PairPlace, Option<EntryPlace>) -> bool,
     ) -> Option<()> {
-        let mut cursor = self.cursors.look().get(&cursor)?.anew();
         let mut reader = Glancing { sight, tables: &self.tables };
-        cursor.seek(&mut reader, from.unwrap_or(BEHIND_ALL)).ok()?;
-        while let Some((key, pair, entry)) = cursor.next(&mut reader).ok()?
-            && see(key, pair, entry)
-        {}
+        let mut glance_cursor = self.cursors.look().get(&cursor)?.glance_cursor(from, &self.tables);
+        glance_cursor.look_along(&mut reader, from, see)?;
+        self.cursors.look().get(&cursor)?.parked.park(glance_cursor);
         Some(())
     }
 

@@ -141,7 +141,7 @@ impl Fences {
     }
 
     /// The prefixes of the first key of a page, and of one that none of its keys comes behind.
-    fn ends(&self, page: usize) -> (u64, u64) {
+    pub(super) fn ends(&self, page: usize) -> (u64, u64) {
         let next = self.firsts.get(page + 1).copied().unwrap_or(u64::MAX);
         (self.firsts.get(page).copied().unwrap_or(0), next.min(self.last))
     }

@@ -15,6 +15,7 @@ use crate::io::media::Media;
 use crate::journal::PairPlace;
 use crate::layout::address::Grain;
 use kvssd_types::{IteratorId, IteratorOptions, Key, KvError, OwnedKey, Reply, VALUE_BYTES_MAX, Value};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A pair that is given next.
@@ -167,8 +168,9 @@ impl Live {
         if pairs_max == 0 {
             return Some(chosen);
         }
-        ranges.look_along(id, given.or(from), media, &mut |key, pair, entry| {
-            if given == Some(&*key) || self.range.is_before(&key) {
+        let start = given.map_or_else(|| from.map_or(Bound::Unbounded, Bound::Included), Bound::Excluded);
+        ranges.look_along(id, start, media, &mut |key, pair, entry| {
+            if self.range.is_before(&key) {
                 return true;
             }
             if !self.range.has(&key) {
