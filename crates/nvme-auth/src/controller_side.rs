@@ -79,7 +79,7 @@ impl ControllerSide {
                 let Some(challenge) = challenge.filter(|_| sequence != 0) else {
                     return Ok(Step::Succeeding(hash, None).into());
                 };
-                let secret = self.credentials.controller.as_ref().ok_or(Failure::WrongResponse)?;
+                let secret = self.credentials.controller.as_ref().ok_or(Failure::NoControllerSecret)?;
                 if challenge == own {
                     return Err(Failure::WrongResponse);
                 }

@@ -129,7 +129,7 @@ impl Message {
 
     fn failure(&self, kind: (u8, u8), failure: Failure) -> Vec<u8> {
         let mut bytes = self.begin(kind, NEGOTIATE_BYTES);
-        (bytes[6], bytes[7]) = (REASON, failure as u8);
+        (bytes[6], bytes[7]) = (REASON, failure.code());
         bytes
     }
 

@@ -281,7 +281,7 @@ fn error_of(status: Status, operation: Operation, namespace: NamespaceId) -> Err
         (Status::KeyExists, _) => Error::KeyExists,
         (Status::IteratorEnded, _) => iterator_ended(),
         (Status::TooManyIterators, _) => {
-            Error::Refused("the drive has no room for another iterator: end one".to_owned())
+            Error::Refused("the drive has no memory for another iterator, or this connection has its most: end one, or wait until other hosts end theirs".to_owned())
         }
         (Status::InvalidOpcode, Operation::CreateIterator { .. }) => {
             Error::Refused("keys of this namespace have no order".to_owned())

@@ -11,7 +11,7 @@
 use crate::clients::NumberedClient;
 use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Success};
-use crate::iterators::Owner;
+use crate::iterators::{Owner, OwnerHost};
 use crate::limits::{ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, IO_QUEUES_MAX, QUEUE_ENTRIES_MAX};
 use crate::rights::{Access, HostRights};
 use kvssd_nvme_spec::Status;
@@ -129,6 +129,11 @@ pub(crate) struct Controller {
     pub(crate) discovered: u64,
 }
 
+/// What the iterators of a controller of that host belong to, until the next reset.
+fn owner_of(host: &Host) -> Owner {
+    Owner::new(OwnerHost(host.nqn.clone()))
+}
+
 impl Controller {
     pub(crate) fn new(kind: ControllerKind, id: u16, host: Host, keep_alive_ms: u32, now: Nanos) -> Self {
         let features = Features {
@@ -138,7 +143,7 @@ impl Controller {
             keep_alive_ms,
             delete_needs_key: BTreeSet::new(),
             client: None,
-            iterators: Owner::default(),
+            iterators: owner_of(&host),
         };
         Controller {
             kind,
@@ -243,7 +248,7 @@ impl Controller {
         self.features.temperature_threshold_k = TEMPERATURE_THRESHOLD_K;
         self.features.delete_needs_key.clear();
         self.features.client = None;
-        self.features.iterators = Owner::default();
+        self.features.iterators = owner_of(&self.host);
         // It begins anew, with what there is.
         self.mean(&self.accesses.clone());
     }

@@ -18,7 +18,7 @@ use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Data, Failure, Outcome, Success};
 use crate::controller::IoSettings;
 use crate::io_command::IoCommand;
-use crate::iterators::{HostIterators, Owner};
+use crate::iterators::{HostIterator, HostIterators, Owner};
 use crate::limits::{LIST_BYTES_MAX, LONG_LIST_BYTES_MAX};
 use crate::lock::lock;
 use crate::quota::check_quota;
@@ -109,9 +109,13 @@ impl Executor<'_> {
     pub(crate) fn end_iterators(&mut self, now: Nanos) {
         let idle_ns = self.sessions.idle_ns;
         for ended in self.sessions.on_iterators(|iterators| iterators.take_ended(idle_ns, now)) {
-            // A drive that has failed keeps nothing for it.
-            let _ = self.drive.execute_in(ended.namespace, Command::DestroyIterator { iterator: ended.id });
+            self.end_iterator(&ended);
         }
+    }
+
+    fn end_iterator(&mut self, ended: &HostIterator) {
+        // A drive that has failed keeps nothing for it.
+        let _ = self.drive.execute_in(ended.namespace, Command::DestroyIterator { iterator: ended.id });
     }
 
     /// Ends the iterators of a namespace that is deleted, and the drive's with it.

@@ -6,16 +6,22 @@
 //! ```
 //!
 //! Numbers are given once in the life of a service. An iterator ends with its controller, by a reset too, when it was not
-//! used for a while, and with its namespace.
+//! used for a while, and with its namespace. Where the drive has no memory for another one, that of the host which has the
+//! most of the namespace makes room, until both have as many.
 
 use kvssd_types::{IteratorId, NamespaceId, Nanos, OwnedKey};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 /// The most iterators of a controller.
 pub(crate) const ITERATORS_MAX: usize = 64;
 
 /// What iterators belong to: a controller, from one reset to the next.
-pub(crate) type Owner = Arc<()>;
+pub(crate) type Owner = Arc<OwnerHost>;
+
+/// The name of a controller's host.
+#[derive(Debug, Default)]
+pub(crate) struct OwnerHost(pub(crate) String);
 
 /// Where an iterator goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,13 +38,20 @@ pub(crate) enum Position {
 #[derive(Debug)]
 pub(crate) struct HostIterator {
     number: u32,
-    owner: Weak<()>,
+    owner: Weak<OwnerHost>,
     pub(crate) namespace: NamespaceId,
     /// The drive's own.
     pub(crate) id: IteratorId,
     pub(crate) keys_only: bool,
     pub(crate) position: Position,
     last_used: Nanos,
+}
+
+impl HostIterator {
+    /// The name of its host, if it is of that namespace and its controller lives.
+    fn host(&self, namespace: NamespaceId) -> Option<String> {
+        self.owner.upgrade().filter(|_| self.namespace == namespace).map(|owner| owner.0.clone())
+    }
 }
 
 /// The iterators of all hosts.
@@ -117,6 +130,24 @@ impl HostIterators {
         ended
     }
 
+    /// Of the host that has the most iterators of a namespace, which has memory for so many, takes out the one that was not used for the longest
+    /// time, if the host has more than the owner's would have with another one. Returns the name of that host too.
+    pub(crate) fn take_from_greediest(
+        &mut self,
+        owner: &Owner,
+        namespace: NamespaceId,
+    ) -> Option<(String, HostIterator)> {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for host in self.living.iter().filter_map(|iterator| iterator.host(namespace)) {
+            *counts.entry(host).or_default() += 1;
+        }
+        let wanted = counts.get(&owner.0).copied().unwrap_or(0) + 1;
+        let (greediest, _) = counts.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > wanted)?;
+        let is_its = |(_, iterator): &(usize, &HostIterator)| iterator.host(namespace).as_ref() == Some(&greediest);
+        let (at, _) = self.living.iter().enumerate().filter(is_its).min_by_key(|(_, iterator)| iterator.last_used)?;
+        Some((greediest, self.living.swap_remove(at)))
+    }
+
     /// Takes out those of a namespace.
     pub(crate) fn forget_namespace(&mut self, namespace: NamespaceId) {
         self.living.retain(|iterator| iterator.namespace != namespace);
@@ -152,5 +183,24 @@ mod tests {
         assert!(!iterators.has_room(&other) && iterators.has_room(&Owner::default()));
         iterators.forget_namespace(SPACE);
         assert!(iterators.is_empty());
+    }
+
+    #[test]
+    fn the_host_with_the_most_iterators_makes_room_until_both_have_as_many() {
+        let owner = |host: &str| Owner::new(OwnerHost(host.to_owned()));
+        let (one, same_host, other) = (owner("a"), owner("a"), owner("b"));
+        let mut iterators = HostIterators::default();
+        for (number, owner) in [&one, &same_host, &one, &same_host].into_iter().enumerate() {
+            iterators.add(owner, (SPACE, IteratorId(number as u64)), false, Nanos(10 - number as u64));
+        }
+        assert!(iterators.take_from_greediest(&one, SPACE).is_none(), "no host makes room for itself");
+        assert!(iterators.take_from_greediest(&other, NamespaceId(3)).is_none(), "none is of that namespace");
+        let (host, taken) = iterators.take_from_greediest(&other, SPACE).unwrap();
+        assert_eq!((&*host, taken.id), ("a", IteratorId(3)), "the one that was not used for the longest time");
+        iterators.add(&other, (SPACE, IteratorId(9)), false, Nanos(20));
+        assert_eq!(iterators.take_from_greediest(&other, SPACE).unwrap().1.id, IteratorId(2));
+        iterators.add(&other, (SPACE, IteratorId(10)), false, Nanos(20));
+        let mut has_more = |owner| iterators.take_from_greediest(owner, SPACE).is_some();
+        assert!(!has_more(&other) && !has_more(&one));
     }
 }

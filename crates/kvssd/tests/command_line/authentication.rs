@@ -81,7 +81,8 @@ fn a_host_with_the_secret_is_served_and_no_other() {
             .contains("host.secret: others than its owner can read it: chmod 600")
     );
     wait_for(&desk, &["INFO", "a host has proved who it is", "nqn.a"]);
-    wait_for(&desk, &["WARN", "did not prove who it is", "nqn.b"]);
+    wait_for(&desk, &["WARN", "the authentication of a host failed", "nqn.b", "the secrets differ"]);
+    wait_for(&desk, &["WARN", "the authentication of a host failed", "nqn.b", "has no secret of its own for that host"]);
     // A secret that others can read is none: what holds stays.
     service.signal("-HUP");
     wait_for(&desk, &["target.toml", "nqn.a", "host.secret", "chmod 600", "stay as they were"]);

@@ -37,7 +37,7 @@ impl Connection {
         match progress {
             Progress::UnderWay => {}
             Progress::Failed(why) => {
-                tracing::warn!(host, %why, "a host that did not prove who it is was refused");
+                tracing::warn!(host, %why, "the authentication of a host failed");
                 self.stop_for_fault();
             }
             Progress::Authenticated => {

@@ -33,12 +33,26 @@ impl Execution<'_, '_> {
             return Err(Status::TooManyIterators.into());
         }
         let options = IteratorOptions { prefix, first, end: end.as_deref(), descending, keys_only };
-        let Reply::IteratorCreated(id) = self.on_drive(Command::CreateIterator { options })? else {
-            return Err(Status::InternalError.into());
+        let id = loop {
+            match self.on_drive(Command::CreateIterator { options }) {
+                Ok(Reply::IteratorCreated(id)) => break id,
+                Err(refused) if refused.status == Status::TooManyIterators && self.make_room(owner) => {}
+                other => return Err(other.err().unwrap_or(Status::InternalError.into())),
+            }
         };
         let of_drive = (self.namespace, id);
         let number = sessions.on_iterators(|iterators| iterators.add(owner, of_drive, keys_only, self.now));
         Ok(Success::with_result(number.into()))
+    }
+
+    /// Ends an iterator of the host that has the most of this namespace, for another of the owner's. Returns whether there was one to end.
+    fn make_room(&mut self, owner: &Owner) -> bool {
+        let namespace = self.namespace;
+        let taken = self.executor.sessions.on_iterators(|iterators| iterators.take_from_greediest(owner, namespace));
+        let Some((host, taken)) = taken else { return false };
+        tracing::info!(host, room_for = owner.0, "the drive's memory for iterators is taken: one of a host made room");
+        self.executor.end_iterator(&taken);
+        true
     }
 
     pub(super) fn destroy_iterator(&mut self, number: u32, owner: &Owner) -> Outcome {
