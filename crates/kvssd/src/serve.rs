@@ -1,6 +1,7 @@
 //! `kvssd serve`: hosts reach an image over NVMe/TCP.
 
 mod config;
+mod log;
 
 use crate::Outcome;
 use crate::arguments::serve::ServeOptions;
@@ -15,15 +16,11 @@ use kvssd_device::{Drive, Partitions};
 use kvssd_flash::{OpenOptions, Profile};
 use kvssd_host::Error as StoreError;
 use kvssd_nvme_target::{Rights, Server, Subsystem, SubsystemOptions, serve_metrics};
-use std::io::stderr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use tracing_subscriber::filter::{ParseError, Targets};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 
 /// How often it is seen whether the file of rights is to be read anew.
 const RELOAD_LOOK: Duration = Duration::from_millis(100);
@@ -32,7 +29,7 @@ const RELOAD_LOOK: Duration = Duration::from_millis(100);
 pub fn run(options: &ServeOptions) -> Outcome {
     let ServeOptions { image, listen, nqn, data_digest, metrics, log, .. } = options;
     refuse_url(image, "served")?;
-    log_to_stderr(log)?;
+    log::log_to_stderr(log)?;
     check_metrics(options)?;
     let is_wanted = Arc::new(AtomicBool::new(false));
     if options.config.is_some() {
@@ -191,13 +188,4 @@ fn open(options: &ServeOptions) -> Result<Vec<Drive>, Failure> {
 
 fn failed(image: &Path, why: String) -> Failure {
     Failure::Store { path: image.to_owned(), error: StoreError::Io { why } }
-}
-
-fn log_to_stderr(filter: &str) -> Outcome {
-    let targets: Targets = filter
-        .parse()
-        .map_err(|error: ParseError| Failure::LogFilter { filter: filter.to_owned(), why: error.to_string() })?;
-    let lines = tracing_subscriber::fmt::layer().with_writer(stderr).with_ansi(false);
-    tracing_subscriber::registry().with(lines).with(targets).init();
-    Ok(())
 }

@@ -40,7 +40,7 @@ pub(crate) fn initialize(
     let mut count = 0;
     while count < IC_BYTES {
         match (&mut &*channel).read(&mut response[count..]) {
-            Ok(0) => return Err(ConnectionLost::new("it ended the connection at once")),
+            Ok(0) => return Err(ConnectionLost::turned_away("at once")),
             Ok(more) => count += more,
             Err(error) if !is_timeout(&error) => return Err(error.into()),
             Err(_) if deadline.is_over() => return Err(ConnectionLost::new("it does not answer")),

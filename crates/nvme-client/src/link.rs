@@ -28,6 +28,9 @@ use kvssd_types::{Command, NamespaceId, Reply};
 /// Wait after the first failed connect; it doubles with each.
 const BACK_OFF_MIN: Duration = Duration::from_millis(10);
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
+/// How long a drive is tried again that turns a host away which comes for the first time. An estimate: what ends connections at once may be no
+/// drive at all.
+const TURNED_AWAY_MAX: Duration = Duration::from_secs(5);
 /// Wait before a command is sent again that the drive did not execute.
 pub(crate) const RETRY_DELAY: Duration = Duration::from_millis(10);
 
@@ -59,7 +62,8 @@ struct State {
 pub(crate) type CommandResult = Result<Option<Reply>, Error>;
 
 impl Link {
-    /// Connects to the drive at `url`, which must be there now. A connection that is cut before all is known is made again, as later.
+    /// Connects to the drive at `url`, which must be there now. A connection that is cut before all is known is made again, as later; one that
+    /// is turned away for [`TURNED_AWAY_MAX`].
     pub(crate) fn connect(url: &DriveUrl, is_read_only: bool) -> Result<Link, Error> {
         let host = HostIdentity::new(url.host_nqn.as_deref(), url.credentials()?, url.tls_key()?);
         let host = host.map_err(|error| Error::Io(format!("{url}: there are no random numbers: {error}")))?;
@@ -70,6 +74,10 @@ impl Link {
             Ok(association) => link.lock().association = Some(Arc::new(association)),
             Err(Failure::Final(error)) => return Err(error),
             Err(Failure::Lost(lost)) if lost.is_cut => _ = link.association(deadline)?,
+            Err(Failure::Lost(lost)) if lost.is_turned_away => {
+                let timeout = url.timeout.min(TURNED_AWAY_MAX);
+                link.association(&Deadline::of_caller(timeout))?;
+            }
             Err(Failure::Lost(lost)) => return Err(link.unreachable(&lost.why)),
         }
         Ok(link)

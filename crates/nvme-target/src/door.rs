@@ -16,7 +16,7 @@ use crate::transport::{Interest, Transport};
 use kvssd_nvme_auth::{Derivation, Hash, parties_of};
 use kvssd_nvme_spec::fabrics::DISCOVERY_NQN;
 use kvssd_runtime::sync::{Arc, Mutex};
-use kvssd_tls::{Key, KeyHash, Session};
+use kvssd_tls::{Key, KeyHash, Session, TlsError};
 use kvssd_types::Nanos;
 use std::io::{self, ErrorKind, IoSlice};
 
@@ -106,14 +106,13 @@ impl<T: Transport> Door<T> {
     }
 
     /// Tells the peer why, and ignores what it still sends: the stream ends.
-    fn fail(&mut self, why: &kvssd_tls::TlsError) -> usize {
+    fn fail(&mut self, why: &TlsError) -> usize {
         if let Way::Secure(secure) = &self.way {
             self.subsystem.metrics.faults.inc();
             if secure.is_established {
                 tracing::warn!(%why, "a connection by TLS broke");
             } else {
-                let identity = lock(&secure.offer).first.take().unwrap_or_default();
-                tracing::warn!(%why, identity, "a TLS handshake failed");
+                lock(&secure.offer).log_failure(why);
             }
         }
         self.way = Way::Failed;
@@ -121,8 +120,25 @@ impl<T: Transport> Door<T> {
     }
 }
 
+impl Offer {
+    /// The library knows of certificates too, and its words for a wrong key are about those.
+    fn log_failure(&self, why: &TlsError) {
+        match (&self.first, why) {
+            (None, TlsError::Closed) => tracing::debug!("a peer ended a TLS handshake before it said who it is"),
+            (Some(identity), TlsError::Protocol(library)) => {
+                let why = match self.known.is_empty() {
+                    true => "no host of this drive has a key of that identity",
+                    false => "the key of that host is another one, or what it sent makes no sense",
+                };
+                tracing::warn!(why, identity, library, "a TLS handshake failed");
+            }
+            (identity, why) => tracing::warn!(%why, identity, "a TLS handshake failed"),
+        }
+    }
+}
+
 impl Secure {
-    fn read(&mut self, buffer: &mut [u8], secured: &mut Option<Secured>) -> Result<Option<usize>, kvssd_tls::TlsError> {
+    fn read(&mut self, buffer: &mut [u8], secured: &mut Option<Secured>) -> Result<Option<usize>, TlsError> {
         if !self.is_established {
             self.is_established = self.session.handshake()?;
             if !self.is_established {

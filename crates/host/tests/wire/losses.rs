@@ -36,6 +36,18 @@ fn the_first_connection_is_made_again_too_when_it_is_cut() {
 }
 
 #[test]
+fn a_host_that_is_turned_away_comes_again_for_a_while() {
+    let peer = |turned_away| Peer::new(Behaviour { turned_away, ..PLAIN }, |_, _| Act::Answer);
+    for turned_away in 1..4 {
+        connect(&peer(turned_away).url("")).unwrap().store(b"a", b"1").unwrap();
+    }
+    let began = Instant::now();
+    let error = connect(&peer(usize::MAX).url("timeout=30")).err().unwrap();
+    assert!(error.to_string().contains("it may have too many connections, or be no NVMe/TCP drive"), "{error}");
+    assert!((5..15).contains(&began.elapsed().as_secs()), "not as long as it may take: {:?}", began.elapsed());
+}
+
+#[test]
 fn a_drive_that_knows_changes_again_is_sent_them_again() {
     for act in [Act::EndBefore, Act::EndAfter] {
         let peer = numbered(NUMBERED, act, 0);

@@ -5,6 +5,7 @@ mod connection;
 use connection::Connection;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::kv::KvCommand;
+use kvssd_nvme_spec::pdu::IC_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -75,6 +76,8 @@ pub struct Behaviour {
     pub loses_namespaces: bool,
     /// So many connections are reset before they are answered.
     pub resets: usize,
+    /// So many connections are ended when their ICReq is there.
+    pub turned_away: usize,
 }
 
 /// What a drive knows of the changes that it has made.
@@ -100,6 +103,7 @@ pub const PLAIN: Behaviour = Behaviour {
     has_failed: false,
     loses_namespaces: false,
     resets: 0,
+    turned_away: 0,
 };
 
 /// One that knows changes again.
@@ -164,6 +168,10 @@ impl Peer {
                 if number < shared.behaviour.resets {
                     // What is left of the request makes the end a reset.
                     socket.read_exact(&mut [0]).unwrap();
+                    continue;
+                }
+                if number < shared.behaviour.turned_away {
+                    socket.read_exact(&mut [0; IC_BYTES]).unwrap();
                     continue;
                 }
                 thread::spawn(move || Connection::new(shared, socket).serve());

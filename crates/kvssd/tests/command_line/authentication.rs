@@ -82,7 +82,10 @@ fn a_host_with_the_secret_is_served_and_no_other() {
     );
     wait_for(&desk, &["INFO", "a host has proved who it is", "nqn.a"]);
     wait_for(&desk, &["WARN", "the authentication of a host failed", "nqn.b", "the secrets differ"]);
-    wait_for(&desk, &["WARN", "the authentication of a host failed", "nqn.b", "has no secret of its own for that host"]);
+    wait_for(
+        &desk,
+        &["WARN", "the authentication of a host failed", "nqn.b", "has no secret of its own for that host"],
+    );
     // A secret that others can read is none: what holds stays.
     service.signal("-HUP");
     wait_for(&desk, &["target.toml", "nqn.a", "host.secret", "chmod 600", "stay as they were"]);

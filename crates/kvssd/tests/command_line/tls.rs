@@ -77,7 +77,8 @@ fn hosts_with_keys_are_served_and_no_others() {
     let said = complaint(&desk, &format!("get {} a", own('a')));
     assert!(said.contains("a.key: others than its owner can read it: chmod 600"), "{said}");
     wait_for(&desk, &["INFO", "a TLS session has begun", "nqn.b"]);
-    wait_for(&desk, &["WARN", "a TLS handshake failed", "NVMe1R01 nqn.e nqn"]);
+    wait_for(&desk, &["WARN", "a TLS handshake failed", "no host of this drive has a key", "NVMe1R01 nqn.e nqn"]);
+    wait_for(&desk, &["WARN", "a TLS handshake failed", "the key of that host is another one", "NVMe1R01 nqn.a nqn"]);
     wait_for(&desk, &["WARN", "nqn.a", "came in the clear"]);
     // A key that others can read is none: what holds stays.
     service.signal("-HUP");

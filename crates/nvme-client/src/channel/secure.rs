@@ -69,7 +69,7 @@ impl Secure {
             }
             socket.set_read_timeout(Some(deadline.wait_max())).map_err(ConnectionLost::from)?;
             match (&mut &*socket).read(&mut incoming) {
-                Ok(0) => return Err(ConnectionLost::new("it ended the connection within the TLS handshake").into()),
+                Ok(0) => return Err(ConnectionLost::turned_away("within the TLS handshake").into()),
                 Ok(count) => session.receive(&incoming[..count]),
                 Err(error) if !is_timeout(&error) => return Err(ConnectionLost::from(error).into()),
                 Err(_) if deadline.is_over() => {
@@ -120,7 +120,7 @@ impl Secure {
 /// What a failed handshake means to who wants to connect.
 fn failed(why: &TlsError) -> Failure {
     match why {
-        TlsError::Closed => ConnectionLost::new("it ended the connection within the TLS handshake").into(),
+        TlsError::Closed => ConnectionLost::turned_away("within the TLS handshake").into(),
         TlsError::Alert(_) => {
             Error::Refused(format!("the drive and this host have no key for TLS in common, or other names: {why}"))
                 .into()

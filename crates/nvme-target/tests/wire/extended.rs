@@ -1,6 +1,7 @@
 //! Keys of any length, and iterators: every command, its errors and bounds, beside other hosts.
 
 use crate::host::{Got, HOST_NQN, Host, Queue, Target, key, value};
+use kvssd_device::Drive;
 use kvssd_ftl::NamespaceAttributes;
 use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage};
 use kvssd_nvme_spec::command::{DataPointer, NAMESPACE_ALL};
@@ -24,11 +25,13 @@ const GUEST: &str = "nqn.guest";
 pub type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn target(change: impl FnOnce(&mut kvssd_nvme_target::SubsystemOptions)) -> Target {
-    Target::over(256 << 20, change, |drive| {
-        let attributes =
-            NamespaceAttributes { name: Some("tree".to_owned()), is_ordered: true, ..NamespaceAttributes::PLAIN };
-        assert_eq!(drive.create_namespace(attributes).unwrap(), NamespaceId(TREE));
-    })
+    Target::over(256 << 20, change, with_tree)
+}
+
+fn with_tree(drive: &mut Drive) {
+    let attributes =
+        NamespaceAttributes { name: Some("tree".to_owned()), is_ordered: true, ..NamespaceAttributes::PLAIN };
+    assert_eq!(drive.create_namespace(attributes).unwrap(), NamespaceId(TREE));
 }
 
 fn long(bytes: &[u8]) -> KvKey {
@@ -329,6 +332,39 @@ fn iterators_are_bounded_and_end_with_their_controller_or_when_they_are_idle() {
     drop(host);
     let mut again = Host::new(&target);
     assert_eq!(iterate(&mut again, last, None, 1, 4096), Err(Status::IteratorEnded));
+}
+
+#[test]
+fn a_host_that_took_all_memory_for_iterators_makes_room_for_another_host() {
+    let target = Target::over(64 << 20, |_| {}, with_tree);
+    // Two controllers of one host are one host.
+    let mut greedy = [Host::named(target.address, "nqn.greedy"), Host::named(target.address, "nqn.greedy")];
+    let mut late = Host::named(target.address, "nqn.late");
+    for number in 0..20_000u32 {
+        assert_eq!(store(&mut late, TREE, &number.to_be_bytes(), b"value"), Status::Success);
+    }
+    let range = IteratorRange::default();
+    let mut of_greedy = Vec::new();
+    'taken: for (number, host) in greedy.iter_mut().enumerate() {
+        for _ in 0..64 {
+            let Ok(iterator) = create(host, TREE, &range) else { break 'taken };
+            of_greedy.push((number, iterator));
+        }
+    }
+    assert!((4..128).contains(&of_greedy.len()), "memory ends before the bound of a controller: {}", of_greedy.len());
+    let mut of_late = Vec::new();
+    while let Ok(iterator) = create(&mut late, TREE, &range) {
+        assert_eq!(iterate(&mut late, iterator, Some(None), 1, 1000).unwrap().len(), 1);
+        of_late.push(iterator);
+    }
+    let lives =
+        |&&(number, iterator): &&(usize, u32)| iterate(&mut greedy[number], iterator, Some(None), 1, 1000).is_ok();
+    let (lives, had) = (of_greedy.iter().filter(lives).count(), of_greedy.len());
+    assert!(
+        of_late.len().abs_diff(lives) <= 1,
+        "{had}: {lives} are left of them, and {} are the other's",
+        of_late.len()
+    );
 }
 
 #[test]
