@@ -11,14 +11,14 @@ pub(crate) struct ConnectionLost {
     pub(crate) is_unsent: bool,
     /// It was cut, by whatever lies between or by a service that ended: not by what was said.
     pub(crate) is_cut: bool,
-    /// The other side ended it before it said anything, as a drive does with too many connections.
+    /// The other side ended it before it was made, as a drive does with too many connections.
     pub(crate) is_turned_away: bool,
 }
 
 impl ConnectionLost {
     /// The other side ended it, `when`.
     pub(crate) fn turned_away(when: &str) -> ConnectionLost {
-        let why = format!("it ended the connection {when}: it may have too many connections, or be no NVMe/TCP drive");
+        let why = format!("it ended the connection {when}: it may have too many connections, or be something else");
         ConnectionLost { is_turned_away: true, ..ConnectionLost::new(&why) }
     }
 

@@ -42,6 +42,11 @@ pub(crate) fn initialize(
         match (&mut &*channel).read(&mut response[count..]) {
             Ok(0) => return Err(ConnectionLost::turned_away("at once")),
             Ok(more) => count += more,
+            // A drive that does not read a request before it ends the connection resets it.
+            Err(error) if count == 0 && !is_timeout(&error) => {
+                let ConnectionLost { why, .. } = ConnectionLost::turned_away("at once");
+                return Err(ConnectionLost { why, ..error.into() });
+            }
             Err(error) if !is_timeout(&error) => return Err(error.into()),
             Err(_) if deadline.is_over() => return Err(ConnectionLost::new("it does not answer")),
             Err(_) => deadline.ask(),

@@ -31,6 +31,8 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 /// How long a drive is tried again that turns a host away which comes for the first time. An estimate: what ends connections at once may be no
 /// drive at all.
 const TURNED_AWAY_MAX: Duration = Duration::from_secs(5);
+/// Wait between these tries. An estimate: other hosts come and go meanwhile.
+const TURNED_AWAY_PAUSE: Duration = Duration::from_millis(100);
 /// Wait before a command is sent again that the drive did not execute.
 pub(crate) const RETRY_DELAY: Duration = Duration::from_millis(10);
 
@@ -70,17 +72,24 @@ impl Link {
         let (serials, meant, state, changed) = Default::default();
         let link = Link { url: url.clone(), host, is_read_only, serials, meant, state, changed };
         let deadline = &link.deadline();
-        match Association::connect(url, &link.host, is_read_only, &link.meant, deadline) {
-            Ok(association) => link.lock().association = Some(Arc::new(association)),
-            Err(Failure::Final(error)) => return Err(error),
-            Err(Failure::Lost(lost)) if lost.is_cut => _ = link.association(deadline)?,
-            Err(Failure::Lost(lost)) if lost.is_turned_away => {
-                let timeout = url.timeout.min(TURNED_AWAY_MAX);
-                link.association(&Deadline::of_caller(timeout))?;
+        let turned_away_until = Instant::now() + TURNED_AWAY_MAX;
+        loop {
+            match Association::connect(url, &link.host, is_read_only, &link.meant, deadline) {
+                Ok(association) => link.lock().association = Some(Arc::new(association)),
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Lost(lost)) if lost.is_cut => _ = link.association(deadline)?,
+                Err(Failure::Lost(lost)) => {
+                    let is_over = deadline.is_over() || Instant::now() >= turned_away_until;
+                    if !lost.is_turned_away || is_over {
+                        return Err(link.unreachable(&lost.why));
+                    }
+                    sleep(TURNED_AWAY_PAUSE.min(deadline.wait_max()));
+                    deadline.ask();
+                    continue;
+                }
             }
-            Err(Failure::Lost(lost)) => return Err(link.unreachable(&lost.why)),
+            return Ok(link);
         }
-        Ok(link)
     }
 
     pub(crate) fn deadline(&self) -> Deadline {

@@ -95,7 +95,7 @@ statuses! {
     ClientSuperseded = 0x7c1, "vendor specific: the client has another controller now";
     NamespaceNameTaken = 0x7c2, "vendor specific: another namespace has that name";
     IteratorEnded = 0x7c3, "vendor specific: there is no such iterator any more";
-    TooManyIterators = 0x7c4, "vendor specific: there is no room for another iterator";
+    TooManyIterators = 0x7c4, "vendor specific: there is no memory for another iterator, or the controller has its most";
 }
 
 impl Status {

@@ -131,7 +131,7 @@ pub(crate) struct Controller {
 
 /// What the iterators of a controller of that host belong to, until the next reset.
 fn owner_of(host: &Host) -> Owner {
-    Owner::new(OwnerHost(host.nqn.clone()))
+    Owner::new(OwnerHost { nqn: host.nqn.clone() })
 }
 
 impl Controller {

@@ -19,9 +19,11 @@ pub(crate) const ITERATORS_MAX: usize = 64;
 /// What iterators belong to: a controller, from one reset to the next.
 pub(crate) type Owner = Arc<OwnerHost>;
 
-/// The name of a controller's host.
+/// A controller's host.
 #[derive(Debug, Default)]
-pub(crate) struct OwnerHost(pub(crate) String);
+pub(crate) struct OwnerHost {
+    pub(crate) nqn: String,
+}
 
 /// Where an iterator goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +52,7 @@ pub(crate) struct HostIterator {
 impl HostIterator {
     /// The name of its host, if it is of that namespace and its controller lives.
     fn host(&self, namespace: NamespaceId) -> Option<String> {
-        self.owner.upgrade().filter(|_| self.namespace == namespace).map(|owner| owner.0.clone())
+        self.owner.upgrade().filter(|_| self.namespace == namespace).map(|owner| owner.nqn.clone())
     }
 }
 
@@ -130,8 +132,8 @@ impl HostIterators {
         ended
     }
 
-    /// Of the host that has the most iterators of a namespace, which has memory for so many, takes out the one that was not used for the longest
-    /// time, if the host has more than the owner's would have with another one. Returns the name of that host too.
+    /// Where the memory for iterators of a namespace is taken: of the host that has the most of them, takes out the one that was not used for the
+    /// longest time, if that host has more than the owner's would have with another one. Returns the name of that host too.
     pub(crate) fn take_from_greediest(
         &mut self,
         owner: &Owner,
@@ -141,7 +143,7 @@ impl HostIterators {
         for host in self.living.iter().filter_map(|iterator| iterator.host(namespace)) {
             *counts.entry(host).or_default() += 1;
         }
-        let wanted = counts.get(&owner.0).copied().unwrap_or(0) + 1;
+        let wanted = counts.get(&owner.nqn).copied().unwrap_or(0) + 1;
         let (greediest, _) = counts.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > wanted)?;
         let is_its = |(_, iterator): &(usize, &HostIterator)| iterator.host(namespace).as_ref() == Some(&greediest);
         let (at, _) = self.living.iter().enumerate().filter(is_its).min_by_key(|(_, iterator)| iterator.last_used)?;
@@ -187,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_host_with_the_most_iterators_makes_room_until_both_have_as_many() {
-        let owner = |host: &str| Owner::new(OwnerHost(host.to_owned()));
+        let owner = |host: &str| Owner::new(OwnerHost { nqn: host.to_owned() });
         let (one, same_host, other) = (owner("a"), owner("a"), owner("b"));
         let mut iterators = HostIterators::default();
         for (number, owner) in [&one, &same_host, &one, &same_host].into_iter().enumerate() {

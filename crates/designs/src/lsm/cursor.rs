@@ -17,13 +17,16 @@ use super::table_reader::{TableReader, Timed};
 use kvssd_flash::Blob;
 use kvssd_ftl::index::EntryPlace;
 use kvssd_ftl::{Grain, PairPlace};
-use kvssd_types::{KvError, Nanos, OwnedKey};
+use kvssd_types::{KEY_BYTES_MAX, KvError, Nanos, OwnedKey};
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
 /// Entries before the end of a table at which the next one is read: what the fastest reader goes along in the time of that read.
 const NEAR_ENTRIES: usize = 64;
+
+/// Nothing is greater than this, and so long.
+const BEHIND_ALL: &[u8] = &[u8::MAX; KEY_BYTES_MAX + 1];
 
 /// Which way a cursor goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +40,11 @@ pub(super) enum Direction {
 impl Direction {
     /// Which of two keys comes first.
     fn order(self, left: &[u8], right: &[u8]) -> Ordering {
-        self.of(order(left, right))
+        self.directed(order(left, right))
     }
 
     /// The order of two keys that are in this order upwards.
-    fn of(self, upwards: Ordering) -> Ordering {
+    fn directed(self, upwards: Ordering) -> Ordering {
         match self {
             Direction::Up => upwards,
             Direction::Down => upwards.reverse(),
@@ -178,6 +181,14 @@ impl Cursor {
         self.runs.iter().filter_map(|run| run.loaded.as_ref()).all(lies_there)
     }
 
+    /// What to seek to for the first of all keys in its direction.
+    pub(super) fn beginning(&self) -> &'static [u8] {
+        match self.direction {
+            Direction::Up => &[],
+            Direction::Down => BEHIND_ALL,
+        }
+    }
+
     /// Goes to the first key that is not below `key`, or the last that is not above. The tables of all levels are read
     /// side by side.
     pub(super) fn seek(&mut self, reader: &mut impl TableReader, key: &[u8]) -> Result<(), KvError> {
@@ -236,7 +247,7 @@ impl Cursor {
                 let Some(loaded) = &self.runs[other.number].loaded else { break };
                 order = key.cmp(loaded.entry()?.0);
             }
-            if self.direction.of(order).then(number.cmp(&other.number)).is_lt() {
+            if self.direction.directed(order).then(number.cmp(&other.number)).is_lt() {
                 break;
             }
             place -= 1;

@@ -6,12 +6,9 @@ use super::table::Tables;
 use super::table_reader::Glancing;
 use kvssd_ftl::PairPlace;
 use kvssd_ftl::index::EntryPlace;
-use kvssd_types::{KEY_BYTES_MAX, OwnedKey};
+use kvssd_types::OwnedKey;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Nothing is greater than this, and so long.
-pub(super) const BEHIND_ALL: &[u8] = &[u8::MAX; KEY_BYTES_MAX + 1];
 
 /// What the index keeps for an open iterator.
 #[derive(Clone, Debug)]
@@ -49,7 +46,7 @@ impl Clone for Parked {
 }
 
 impl Parked {
-    fn take(&self) -> Option<GlanceCursor> {
+    pub(super) fn take(&self) -> Option<GlanceCursor> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -86,7 +83,7 @@ impl GlanceCursor {
             let key = match from {
                 Bound::Included(key) => key,
                 Bound::Excluded(key) => *shown_before.insert(key),
-                Bound::Unbounded => BEHIND_ALL,
+                Bound::Unbounded => self.cursor.beginning(),
             };
             self.cursor.seek(reader, key).ok()?;
         }
@@ -157,6 +154,7 @@ mod tests {
         tables.add(table);
         summary.insert(&tables, 0);
         let opened = OpenCursor::new(Cursor::new(Arc::new(summary), Arc::<MemTable>::default(), Direction::Up, false));
+        assert_eq!(two_from(&opened, &tables, Bound::Unbounded), (vec![0, 1], Grain(1), false));
         assert_eq!(two_from(&opened, &tables, Bound::Included(&[3])), (vec![3, 4], Grain(1), false));
         assert_eq!(two_from(&opened, &tables, Bound::Excluded(&[4])), (vec![5, 6], Grain(1), true));
         assert_eq!(two_from(&opened, &tables, Bound::Excluded(&[5])), (vec![6, 7], Grain(1), false));

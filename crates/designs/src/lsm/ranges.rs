@@ -2,7 +2,7 @@
 
 use super::Lsm;
 use super::cursor::{Cursor, Direction};
-use super::glance_cursor::{BEHIND_ALL, OpenCursor};
+use super::glance_cursor::OpenCursor;
 use super::summary::Summary;
 use super::table::Table;
 use super::table_reader::{Glancing, Timed};
@@ -77,8 +77,11 @@ impl RangeIndex for Lsm {
 
     fn seek(&mut self, io: &mut Io<'_>, cursor: IteratorId, key: Option<&[u8]>) -> Result<(), KvError> {
         let Lsm { cursors, tables, .. } = self;
-        let OpenCursor { cursor, .. } = cursors.get_mut().get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
-        cursor.seek(&mut Timed { io, tables }, key.unwrap_or(BEHIND_ALL))
+        let opened = cursors.get_mut().get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
+        // One of the two has pages at a time.
+        opened.parked.take();
+        let cursor = &mut opened.cursor;
+        cursor.seek(&mut Timed { io, tables }, key.unwrap_or_else(|| cursor.beginning()))
     }
 
     fn next(&mut self, io: &mut Io<'_>, cursor: IteratorId) -> Result<Option<(OwnedKey, PairPlace)>, KvError> {

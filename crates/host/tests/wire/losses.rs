@@ -43,7 +43,7 @@ fn a_host_that_is_turned_away_comes_again_for_a_while() {
     }
     let began = Instant::now();
     let error = connect(&peer(usize::MAX).url("timeout=30")).err().unwrap();
-    assert!(error.to_string().contains("it may have too many connections, or be no NVMe/TCP drive"), "{error}");
+    assert!(error.to_string().contains("it may have too many connections, or be something else"), "{error}");
     assert!((5..15).contains(&began.elapsed().as_secs()), "not as long as it may take: {:?}", began.elapsed());
 }
 

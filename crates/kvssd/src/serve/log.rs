@@ -16,7 +16,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Lines of a place in the code in a second. An estimate: more than hosts that are meant to come cause.
+/// The most lines of a place in the code in a second. An estimate: more than hosts that are meant to come cause.
 const LINES_MAX: u32 = 20;
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -45,12 +45,16 @@ impl Execution<'_, '_> {
         Ok(Success::with_result(number.into()))
     }
 
-    /// Ends an iterator of the host that has the most of this namespace, for another of the owner's. Returns whether there was one to end.
+    /// Ends an iterator of the host that has the most of this namespace, so that `owner` can have another one. Returns whether there was one to end.
     fn make_room(&mut self, owner: &Owner) -> bool {
         let namespace = self.namespace;
         let taken = self.executor.sessions.on_iterators(|iterators| iterators.take_from_greediest(owner, namespace));
         let Some((host, taken)) = taken else { return false };
-        tracing::info!(host, room_for = owner.0, "the drive's memory for iterators is taken: one of a host made room");
+        tracing::info!(
+            host,
+            room_for = owner.nqn,
+            "the drive's memory for iterators is taken: one of a host made room"
+        );
         self.executor.end_iterator(&taken);
         true
     }
