@@ -281,7 +281,9 @@ fn error_of(status: Status, operation: Operation, namespace: NamespaceId) -> Err
         (Status::KeyExists, _) => Error::KeyExists,
         (Status::IteratorEnded, _) => iterator_ended(),
         (Status::TooManyIterators, _) => {
-            Error::Refused("the drive has no memory for another iterator, or this connection has its most: end one, or wait until other hosts end theirs".to_owned())
+            let why =
+                "the drive has no memory for another iterator, or this host its most: end one, or wait for other hosts";
+            Error::Refused(why.to_owned())
         }
         (Status::InvalidOpcode, Operation::CreateIterator { .. }) => {
             Error::Refused("keys of this namespace have no order".to_owned())
