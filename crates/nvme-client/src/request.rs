@@ -281,8 +281,7 @@ fn error_of(status: Status, operation: Operation, namespace: NamespaceId) -> Err
         (Status::KeyExists, _) => Error::KeyExists,
         (Status::IteratorEnded, _) => iterator_ended(),
         (Status::TooManyIterators, _) => {
-            let why =
-                "the drive has no memory for another iterator, or this host its most: end one, or wait for other hosts";
+            let why = "there is no memory for another iterator, or this host has its most: end one, or wait for others";
             Error::Refused(why.to_owned())
         }
         (Status::InvalidOpcode, Operation::CreateIterator { .. }) => {
