@@ -1,8 +1,11 @@
 //! Updates that go together: what is counted, what is checked, and what a batch gains.
 
+use crate::side_by_side::side_by_side;
 use kvssd_measure::Quiet;
 use kvssd_sim::workload::YcsbCore;
 use kvssd_sim::{Bench, Experiment, Rounds, RunReport, SimError};
+
+const TAKE_BATCHES: [&str; 8] = ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml", "tessera"];
 
 fn experiments(designs: &[&str], batch_pairs: u32, workload: YcsbCore) -> Result<Vec<Experiment>, SimError> {
     let designs = designs.iter().map(|name| (*name).to_owned()).collect();
@@ -18,7 +21,7 @@ fn run(design: &str, batch_pairs: u32, workload: YcsbCore) -> RunReport {
 
 #[test]
 fn every_update_is_on_the_drive_when_the_run_ends_and_nothing_is_read_before() {
-    for design in ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml", "tessera"] {
+    side_by_side(&TAKE_BATCHES, |&design| {
         for workload in [YcsbCore::A, YcsbCore::F] {
             let report = run(design, 8, workload);
             assert_eq!((report.operations, report.failed_retrieves), (3001, 0), "{design}");
@@ -28,7 +31,7 @@ fn every_update_is_on_the_drive_when_the_run_ends_and_nothing_is_read_before() {
             assert!((180..=300).contains(&batches), "{design}: {batches} batches");
             assert_eq!(report.latency_ns["store"].count, 0, "{design}");
         }
-    }
+    });
 }
 
 #[test]
@@ -54,7 +57,7 @@ fn rounds_have_many_batches_and_say_what_they_took() {
 
 #[test]
 fn a_drive_that_is_full_says_so_or_goes_on() {
-    for design in ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml", "tessera"] {
+    side_by_side(&TAKE_BATCHES, |&design| {
         for fill in [0.9, 1.0] {
             let mut bench = Bench { designs: vec![design.to_owned()], scale: 1.0 / 512.0, fill, ..Bench::default() };
             (bench.value_bytes, bench.batch_pairs, bench.operations) = (4000, 16, Some(5000));
@@ -64,7 +67,7 @@ fn a_drive_that_is_full_says_so_or_goes_on() {
                 Err(other) => panic!("{design}: {other}"),
             }
         }
-    }
+    });
 }
 
 #[test]

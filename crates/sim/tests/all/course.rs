@@ -1,6 +1,7 @@
 //! The course of a run: its series and rounds have all of it, once, and change nothing.
 
 use crate::once::run;
+use crate::side_by_side::side_by_side;
 use kvssd_measure::Quiet;
 use kvssd_sim::workload::YcsbCore;
 use kvssd_sim::{Bench, Interval, Rounds, RunReport};
@@ -58,7 +59,7 @@ fn add_up(intervals: &[Interval], report: &RunReport) {
 
 #[test]
 fn a_series_has_all_of_a_run_and_changes_nothing() {
-    for workload in [YcsbCore::A, YcsbCore::D, YcsbCore::E, YcsbCore::F] {
+    side_by_side(&[YcsbCore::A, YcsbCore::D, YcsbCore::E, YcsbCore::F], |&workload| {
         let plain = run(&bench(workload));
         let seen = run(&Bench { series: Some(Nanos(5_000_000)), ..bench(workload) });
         assert_eq!(core_of(&plain), core_of(&seen), "{workload}");
@@ -69,12 +70,12 @@ fn a_series_has_all_of_a_run_and_changes_nothing() {
         let columns = columns.as_object().unwrap();
         assert!(columns.values().all(|column| column.as_array().unwrap().len() == series.intervals().len()));
         assert!(columns.contains_key("free_superblocks") && columns.contains_key("write_amplification"));
-    }
+    });
 }
 
 #[test]
 fn rounds_are_a_run_as_such_in_parts() {
-    for workload in [YcsbCore::A, YcsbCore::D, YcsbCore::E, YcsbCore::F] {
+    side_by_side(&[YcsbCore::A, YcsbCore::D, YcsbCore::E, YcsbCore::F], |&workload| {
         let plain = run(&bench(workload));
         let operations = Some(plain.operations / 8);
         let series = Some(Nanos(5_000_000));
@@ -87,22 +88,19 @@ fn rounds_are_a_run_as_such_in_parts() {
         let throughput = rounds.confidence_95["throughput_ops_s"];
         assert!((throughput.mean / seen.throughput_ops_s - 1.0).abs() < 0.02, "{throughput:?}");
         assert!(throughput.half_width > 0.0 && throughput.half_width < 0.2 * throughput.mean, "{throughput:?}");
-    }
+    });
 }
 
 #[test]
 fn a_drive_that_was_filled_and_not_overwritten_takes_rounds_to_be_steady() {
-    let until_steady = |overwrites| {
-        run(&Bench {
+    let last_rounds = side_by_side(&[0, 300_000], |&overwrites| {
+        let report = run(&Bench {
             operations: Some(40_000),
             overwrites: Some(overwrites),
             rounds: Rounds::UntilSteady { most: 25 },
             fill: 0.6,
             ..bench(YcsbCore::A)
-        })
-    };
-    let (fresh, used) = (until_steady(0), until_steady(300_000));
-    for report in [&fresh, &used] {
+        });
         let rounds = report.rounds.as_ref().unwrap();
         let intervals = rounds.columns.intervals();
         assert!(rounds.steady.as_ref().unwrap().is_steady, "{:?}", rounds.steady);
@@ -114,9 +112,10 @@ fn a_drive_that_was_filled_and_not_overwritten_takes_rounds_to_be_steady() {
         let programs =
             intervals[rounds.reported_first - 1..].iter().map(|interval| interval.flash_programs).sum::<u64>();
         assert_eq!(programs, report.flash.programs.values().sum::<u64>());
-    }
-    let count = |report: &RunReport| report.rounds.as_ref().unwrap().reported_last;
-    assert!(count(&fresh) > count(&used), "{} rounds of a fresh drive, {} of a used one", count(&fresh), count(&used));
+        rounds.reported_last
+    });
+    let (fresh, used) = (last_rounds[0], last_rounds[1]);
+    assert!(fresh > used, "{fresh} rounds of a fresh drive, {used} of a used one");
 }
 
 #[test]

@@ -9,3 +9,4 @@ mod model;
 mod once;
 mod record;
 mod replay;
+mod side_by_side;

@@ -2,6 +2,7 @@
 //! happens twice or waits for nobody fails here.
 
 use crate::once::{Once, run};
+use crate::side_by_side::side_by_side;
 use kvssd_designs::{BLOCK, DESIGNS, MULTILEVEL, PLUS};
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, IteratorPlan};
@@ -11,9 +12,7 @@ use kvssd_sim::dbbench::{DbBench, DbBenchSession, DbBenchmark};
 use kvssd_sim::workload::{Distribution, YcsbCore};
 use kvssd_sim::{Bench, Pace, RunReport, Session, Setup};
 use kvssd_types::Random;
-use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 const OPERATIONS: u64 = 40_000;
 
@@ -65,15 +64,6 @@ fn of_hosts(design: &Design, threads: u32, pace: Pace, operations: u64) -> RunRe
 fn of_threads(design: &Design, threads: u32) -> RunReport {
     static REPORTS: Once<(&str, u32), RunReport> = Once::new();
     REPORTS.get((design.name, threads), || of_hosts(design, threads, Pace::Closed, OPERATIONS))
-}
-
-/// Looks at all of them at once: the longest does not keep the others waiting.
-fn side_by_side<T: Sync>(all: &[T], look: impl Fn(&T) + Sync) {
-    let look = &look;
-    thread::scope(|scope| {
-        let looks: Vec<_> = all.iter().map(|one| scope.spawn(move || look(one))).collect();
-        looks.into_iter().for_each(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)));
-    });
 }
 
 /// The mean number of commands under way: what all of them took, by how long it all took.

@@ -1,6 +1,7 @@
 //! The trace of a run: lanes that are taken for just as long as the report says, and commands whose parts are all of them.
 
 use crate::once;
+use crate::side_by_side::side_by_side;
 use kvssd_measure::Quiet;
 use kvssd_sim::workload::YcsbCore;
 use kvssd_sim::{Bench, RunReport, TraceWindow};
@@ -87,7 +88,7 @@ fn in_order(lane: &(String, String), slices: &[Slice]) {
 
 #[test]
 fn lanes_are_taken_for_as_long_as_the_report_says() {
-    for (design, workload) in [
+    let runs = [
         ("plus", YcsbCore::A),
         ("original", YcsbCore::F),
         ("rhik", YcsbCore::D),
@@ -96,7 +97,8 @@ fn lanes_are_taken_for_as_long_as_the_report_says() {
         ("pink", YcsbCore::A),
         ("iter", YcsbCore::E),
         ("tessera", YcsbCore::A),
-    ] {
+    ];
+    side_by_side(&runs, |&(design, workload)| {
         let (report, text) = recorded(&bench(design, workload), WHOLE);
         let lanes = lanes(&text);
         lanes.iter().for_each(|(lane, slices)| in_order(lane, slices));
@@ -119,18 +121,19 @@ fn lanes_are_taken_for_as_long_as_the_report_says() {
         assert!((mean("dies") as f64 / dies - 1.0).abs() < 1e-9, "{design}: {} and {dies}", mean("dies"));
         let collector = lanes.get(&("background".to_owned(), "collector".to_owned()));
         assert_eq!(collector.map_or(0, |slices| busy_ns(slices)), report.gc.busy_ns, "{design}");
-    }
+    });
 }
 
 #[test]
 fn the_parts_of_a_command_are_all_of_it() {
-    for (design, workload) in [
+    let runs = [
         ("plus", YcsbCore::A),
         ("multilevel", YcsbCore::A),
         ("block", YcsbCore::F),
         ("iter", YcsbCore::E),
         ("tessera", YcsbCore::A),
-    ] {
+    ];
+    side_by_side(&runs, |&(design, workload)| {
         let (report, text) = recorded(&bench(design, workload), WHOLE);
         let mut spent: BTreeMap<String, u64> = BTreeMap::new();
         let mut commands = 0;
@@ -157,7 +160,7 @@ fn the_parts_of_a_command_are_all_of_it() {
         }
         assert_eq!(spent, reported, "{design}");
         assert!(commands >= report.operations, "{commands}");
-    }
+    });
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Replays with a cache: nothing is refused, the hits are those of the policy, and what is too old is gone.
 
 use super::{counts, replay, setup};
+use crate::side_by_side::side_by_side;
 use kvssd_cache::{AdmissionRule, Cache, CachePlan, EvictionKind, PairId};
 use kvssd_designs::{BLOCK, DESIGNS, PLUS, TESSERA};
 use kvssd_ftl::Design;
@@ -57,15 +58,16 @@ fn a_full_drive_that_is_a_cache_by_itself_refuses_nothing_whatever_its_design_an
     });
 }
 
-fn full_caches_refuse_nothing(is_drives_cache: bool, check: impl Fn(&RunReport)) {
+fn full_caches_refuse_nothing(is_drives_cache: bool, check: impl Fn(&RunReport) + Sync) {
     let requests = requests(60_000, 200_000, 1);
     let text = text(&requests);
-    for (number, design) in DESIGNS.into_iter().enumerate() {
-        let raw_bytes = setup(&design, Pace::Closed).profile.geometry.raw_bytes();
+    let kinds = EvictionKind::ALL.into_iter().cycle();
+    let cases: Vec<_> = DESIGNS.into_iter().zip(kinds).collect();
+    side_by_side(&cases, |(design, eviction)| {
+        let raw_bytes = setup(design, Pace::Closed).profile.geometry.raw_bytes();
         // More than a drive takes: it says so when it is full.
-        let kinds = EvictionKind::ALL;
-        let plan = plan(kinds[number % kinds.len()], 2 * raw_bytes);
-        let setup = ReplaySetup { threads: 8, is_drives_cache, ..cached(&design, plan) };
+        let plan = plan(*eviction, 2 * raw_bytes);
+        let setup = ReplaySetup { threads: 8, is_drives_cache, ..cached(design, plan) };
         let report = replay(&setup, TraceName::Csv, text.as_bytes());
         let (counts, cache) = (counts(&report), cache(&report));
         let name = design.name;
@@ -75,7 +77,7 @@ fn full_caches_refuse_nothing(is_drives_cache: bool, check: impl Fn(&RunReport))
         assert!(cache.held_bytes > raw_bytes / 4, "{name} holds {} of {raw_bytes} bytes", cache.held_bytes);
         assert!(counts.life.is_some_and(|life| life.years > 0.0 && life.days > 0.0), "{name}");
         check(&report);
-    }
+    });
 }
 
 /// Values in segments, on a drive that is full of them: what is evicted in the middle of a store leaves room, and nothing wrong behind.
