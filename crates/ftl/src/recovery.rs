@@ -17,8 +17,8 @@ mod trust;
 
 use self::redo::Redo;
 use self::trust::stands_at_the_end;
-use crate::io::Io;
 use crate::io::media::Media;
+use crate::io::{Io, readable};
 use crate::journal::batch_sequence::BatchSequence;
 use crate::journal::planted::PlantedBug;
 use crate::journal::staging::{self, GatheredPart, Item};
@@ -59,10 +59,23 @@ pub struct MountReport {
 pub(crate) type Numbered = BTreeMap<u64, (PageAddress, Kind)>;
 
 /// Restores the last state of `media` and of the new `namespaces`. Shares of batches over several drives count up to `decided`.
+///
+/// # Errors
+/// [`KvError::Unrecovered`] when flash does not hold a drive, and what the medium says when it could not be read: what is missing may be there.
 pub(crate) fn mount(
     media: &mut Media,
     namespaces: &mut Namespaces,
     decided: BatchSequence,
+) -> Result<MountReport, KvError> {
+    let mut failure = None;
+    restore(media, namespaces, decided, &mut failure).map_err(|error| failure.unwrap_or(error))
+}
+
+fn restore(
+    media: &mut Media,
+    namespaces: &mut Namespaces,
+    decided: BatchSequence,
+    failure: &mut Option<KvError>,
 ) -> Result<MountReport, KvError> {
     let staged = media.flash.backing_mut().staged()?;
     let Media { log, flash, space, durable, .. } = &mut *media;
@@ -70,7 +83,7 @@ pub(crate) fn mount(
     media.durable.staged_bytes = staged.len() as u64;
     gather_again(media, &restored.gathered)?;
     let mut io = Io::new(media, Nanos::ZERO, true);
-    let (pages, sequence) = numbered_pages(&mut io);
+    let (pages, sequence) = numbered_pages(&mut io, failure);
     let (checkpoint, image) = last_checkpoint(&mut io, &pages)?;
     if io.media.durable.power_loss == PowerLoss::Protected {
         let is_there = restored.journal_number.is_some() || image.is_last;
@@ -171,8 +184,8 @@ fn damaged(why: &str) -> KvError {
     KvError::Unrecovered(format!("the drive cannot be mounted: {why}"))
 }
 
-/// The out-of-band area of a page, if it was written and can be read.
-fn oob_of(io: &mut Io<'_>, page: PageAddress) -> Option<Oob> {
+/// The out-of-band area of a page, if it was written and can be read. Notes why the medium could not read one; it may be one that nobody needs.
+fn oob_of(io: &mut Io<'_>, page: PageAddress, failure: &mut Option<KvError>) -> Option<Oob> {
     let format = io.media.log.format;
     if let Some(view) = io.media.log.gathered_page(&io.media.space.geometry, page) {
         return format.decode(view.oob);
@@ -181,23 +194,29 @@ fn oob_of(io: &mut Io<'_>, page: PageAddress) -> Option<Oob> {
         return None;
     }
     io.read(page, Cause::Journal);
-    format.decode(io.page(page).ok()?.oob)
+    match readable(io.page(page)) {
+        Ok(view) => format.decode(view?.oob),
+        Err(error) => {
+            failure.get_or_insert(error);
+            None
+        }
+    }
 }
 
 /// All pages of the journal's stream that can be read, and the highest sequence number of a superblock's first page.
-fn numbered_pages(io: &mut Io<'_>) -> (Numbered, u64) {
+fn numbered_pages(io: &mut Io<'_>, failure: &mut Option<KvError>) -> (Numbered, u64) {
     let (mut pages, mut sequence) = (Numbered::new(), 0);
     let geometry = io.media.space.geometry;
     for superblock in (1..geometry.superblocks()).map(SuperblockId) {
         // The first page says whose it is; if that is damaged, one of its neighbours does.
         let mut neighbours = geometry.superblock_pages(superblock).take(4 * geometry.pages_per_program as usize);
-        let known = neighbours.find_map(|page| oob_of(io, page));
+        let known = neighbours.find_map(|page| oob_of(io, page, failure));
         sequence = sequence.max(known.as_ref().map_or(0, |oob| oob.sequence));
         if known.is_none_or(|oob| oob.stream != Stream::Journal) {
             continue;
         }
         for page in geometry.superblock_pages(superblock) {
-            if let Some(oob) = oob_of(io, page)
+            if let Some(oob) = oob_of(io, page, failure)
                 && let Some(entry) = oob.entries.first()
             {
                 pages.insert(entry.tag, (page, oob.kind));
@@ -217,7 +236,7 @@ fn content(io: &mut Io<'_>, page: PageAddress) -> Result<Vec<u8>, KvError> {
 pub(crate) fn last_checkpoint(io: &mut Io<'_>, pages: &Numbered) -> Result<(std::ops::Range<u64>, Image), KvError> {
     let page_bytes = u64::from(io.media.space.packing.page_bytes());
     for (&start, &(page, _)) in pages.iter().rev().filter(|(_, (_, kind))| *kind == Kind::Checkpoint) {
-        let Ok(first) = content(io, page) else { continue };
+        let Some(first) = readable(content(io, page))? else { continue };
         let Some(length) = image_bytes(&first) else { continue };
         let count =
             (length.saturating_add(crate::recovery::durability::CHECKPOINT_HEAD_BYTES as u64)).div_ceil(page_bytes);

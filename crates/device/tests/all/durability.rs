@@ -142,3 +142,37 @@ fn an_image_that_was_opened_with_sync_keeps_its_name() {
         assert_eq!(retrieve(&mut open(&disk), b"key").as_deref(), Some(&b"value"[..]), "seed {seed}");
     }
 }
+
+/// Whatever cannot be read when a drive is opened, from one call on or at one alone: who cannot open it hears that the disk failed, not that the
+/// image is none, and finds everything when the disk can be read again.
+#[test]
+fn a_disk_that_cannot_be_read_is_told_from_a_drive_that_is_not_there() {
+    for design in DESIGNS {
+        let profile = design.tiny_profile(&[("memory.power_loss", "protected")]).unwrap();
+        let disk = SimulatedDisk::new(1);
+        let options = CreateDrive::default();
+        let mut drive = Drive::create_in(&disk.files(), Path::new(PATH), &profile, &design, options).unwrap();
+        (0..200u8).for_each(|key| drop(store(&mut drive, &[key], &[key; 700]).unwrap()));
+        drive.close().unwrap();
+        let rehearsal = disk.copy(0);
+        open(&rehearsal).close().unwrap();
+        let mut failed_opens = 0;
+        for (call, fails_on) in (0..rehearsal.calls()).flat_map(|call| [(call, false), (call, true)]) {
+            let disk = disk.copy(call);
+            let last = if fails_on { 10 * rehearsal.calls() } else { call };
+            (call..=last).for_each(|call| disk.strike(call, Strike::Fail));
+            if let Err(error) = Drive::open_in(&disk.files(), Path::new(PATH), SYNCED) {
+                let error = error.to_string();
+                assert!(error.contains("Input/output error"), "{} at call {call}: {error}", design.name);
+                failed_opens += 1;
+            }
+            disk.spare();
+            disk.kill();
+            let mut drive = open(&disk);
+            for key in 0..200u8 {
+                assert_eq!(retrieve(&mut drive, &[key]), Some(vec![key; 700]), "{} at call {call}", design.name);
+            }
+        }
+        assert!(failed_opens > 20, "{}: {failed_opens} of {} calls", design.name, rehearsal.calls());
+    }
+}
