@@ -138,7 +138,7 @@ fn reckon(drive: &Drive, load: &Load) -> Result<Estimate, EstimateError> {
     let Settled { traffic, at_work, .. } = settled;
     let commands = Commands::new(drive, load, &traffic, &hits);
     let idle = queues::closed_loop(drive, load, &Traffic::default(), &commands);
-    let Loop { rate, ref busy, store_wait_ns } = at_work;
+    let Loop { rate, ref busy, store_wait_ns, turn_wait_ns } = at_work;
     let store = commands.store.times(load.batch_pairs, drive);
     let (of_retrieve, of_store) = busy.as_seen(drive, load, &traffic, &commands);
     let waits = stall(drive, load, &traffic, &commands, &at_work);
@@ -151,8 +151,8 @@ fn reckon(drive: &Drive, load: &Load) -> Result<Estimate, EstimateError> {
         flash_reads: traffic.reads() + commands.record_reads,
         flash_programs: traffic.programs(),
         write_amplification: (stored_bytes > 0.0).then(|| traffic.programs() * drive.record.page_bytes / stored_bytes),
-        retrieve_p50_ns: (commands.retrieves > 0.0).then_some(retrieve_p50_ns),
-        store_p50_ns: (commands.stores > 0.0).then_some(store_p50_ns),
+        retrieve_p50_ns: (commands.retrieves > 0.0).then_some(retrieve_p50_ns + turn_wait_ns.retrieve_ns),
+        store_p50_ns: (commands.stores > 0.0).then_some(store_p50_ns + turn_wait_ns.store_ns),
         dies: busy.dies * rate / busy.rate,
         held_back_by: held_back_by(busy, store_wait_ns > 0.0),
     })

@@ -185,6 +185,40 @@ pub(crate) struct Loop {
     pub(crate) busy: Busy,
     /// What a store waits for room on average, while the drive does none.
     pub(crate) store_wait_ns: f64,
+    /// What a retrieve and a batch of stores wait for the part that works all the time, beyond what it makes them wait at [`LOAD_MAX`].
+    pub(crate) turn_wait_ns: TurnWait,
+}
+
+/// A wait of retrieves, and one of stores.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TurnWait {
+    pub(crate) retrieve_ns: f64,
+    pub(crate) store_ns: f64,
+}
+
+impl TurnWait {
+    /// All clients are somewhere (Little): those that the mean time of an operation does not account for stand in line at the busiest part.
+    fn new(drive: &Drive, load: &Load, commands: &Commands, busy: &Busy) -> Self {
+        let left_ns = f64::from(load.clients) / busy.rate - commands.mean_ns(drive, load, busy);
+        let batches = commands.stores / f64::from(load.batch_pairs);
+        let busiest = [busy.dies.max(busy.channels), busy.cores, busy.link];
+        let most = busiest.iter().copied().fold(0.0, f64::max);
+        // How often a command stands in that line.
+        let (of_retrieve, of_store) = if most == busy.link {
+            // Each direction has a line of its own.
+            let is_busy = |ours: f64, others: f64| if ours >= 0.99 * others { 1.0 } else { 0.0 };
+            (is_busy(commands.retrieves, commands.stores), is_busy(commands.stores, commands.retrieves))
+        } else if most == busy.cores {
+            (1.0, 1.0)
+        } else {
+            (commands.retrieve.reads(), commands.store.times(load.batch_pairs, drive).reads())
+        };
+        let turns = commands.retrieves * of_retrieve + batches * of_store;
+        if most < 0.99 * LOAD_MAX || left_ns <= 0.0 || turns <= 0.0 {
+            return TurnWait::default();
+        }
+        TurnWait { retrieve_ns: left_ns * of_retrieve / turns, store_ns: left_ns * of_store / turns }
+    }
 }
 
 /// The throughput of a closed loop.
@@ -197,7 +231,8 @@ pub(crate) fn closed_loop(drive: &Drive, load: &Load, traffic: &Traffic, command
     });
     let alone = Busy::at(drive, traffic, commands, low);
     if alone.collects(drive, traffic) || commands.stores == 0.0 {
-        return Loop { rate: low, busy: alone, store_wait_ns: 0.0 };
+        let turn_wait_ns = TurnWait::new(drive, load, commands, &alone);
+        return Loop { rate: low, busy: alone, store_wait_ns: 0.0, turn_wait_ns };
     }
     // Stores wait for room: there are times at which clients have what collection gives, and times at which it goes on alone.
     let beside = |rate: f64| {
@@ -217,7 +252,8 @@ pub(crate) fn closed_loop(drive: &Drive, load: &Load, traffic: &Traffic, command
     let (busy, pace) = beside(rate_active);
     let active = (pace_alone / (rate_active - pace + pace_alone)).min(1.0);
     let rate = active * rate_active;
-    Loop { rate, busy, store_wait_ns: clients * (1.0 - active) / (rate * commands.stores) }
+    let store_wait_ns = clients * (1.0 - active) / (rate * commands.stores);
+    Loop { rate, busy, store_wait_ns, turn_wait_ns: TurnWait::default() }
 }
 
 /// The highest rate between the two that is possible, as near as a ten-thousandth.
@@ -280,6 +316,29 @@ mod tests {
             never.rate
         );
         assert!((never.rate * mean_ns / 20.0 - 1.0).abs() < 0.01, "{}", never.rate * mean_ns);
+    }
+
+    /// More clients than the busiest part can serve stand in line there, whichever it is, and nobody is lost.
+    #[test]
+    fn littles_law_holds_however_many_wait_for_the_busiest_part() {
+        let overrides = [
+            ("link.bytes_per_s", "20000000"),
+            ("nand.read_small_ns", "[9000000]"),
+            ("core_costs.comparison_ns", "90000"),
+        ];
+        for (part, (key, value)) in overrides.into_iter().enumerate() {
+            let profile = Profile::load("kvvirt", &[(key.to_owned(), value.to_owned())]).unwrap();
+            let profile = profile.scaled(1.0 / 1024.0).unwrap();
+            let load = Load { clients: 5000, ..load(1) };
+            let drive = Drive::new(&profile, &ORIGINAL, &load).unwrap();
+            let traffic = Traffic { look_up_reads: 0.5, user_pages: 0.125, index_pages: 0.5, ..Traffic::default() };
+            let commands = Commands::new(&drive, &load, &traffic, &[0.5]);
+            let Loop { rate, busy, turn_wait_ns: wait, .. } = closed_loop(&drive, &load, &traffic, &commands);
+            assert!([busy.link, busy.dies, busy.cores][part] > 0.96, "{key}: {busy:?}");
+            let waits_ns = commands.retrieves * wait.retrieve_ns + commands.stores * wait.store_ns;
+            let mean_ns = commands.mean_ns(&drive, &load, &busy) + waits_ns;
+            assert!((rate * mean_ns / 5000.0 - 1.0).abs() < 0.01 && waits_ns > 0.0, "{key}: {}", rate * mean_ns);
+        }
     }
 
     #[test]
