@@ -112,7 +112,8 @@ impl Commands {
         let strangers = drive.forecast.strangers;
         // The read that verifies the key brings the first bytes of the value; pages behind it are read side by side.
         let others = (record.reads - 1.0).max(0.0);
-        let side_by_side = others.min(1.0) + (others - 1.0).max(0.0) * drive.transfer_ns / drive.read_ns;
+        let behind = if record.is_read_at_once { 0.0 } else { others.min(1.0) };
+        let side_by_side = behind + (others - behind) * drive.transfer_ns / drive.read_ns;
         let retrieve_reads = record.reads + strangers;
         let verifies = if drive.forecast.knows_keys { 0.0 } else { 1.0 + strangers };
         let store_reads = verifies + record.store_reads;

@@ -84,6 +84,8 @@ pub(crate) struct Record {
     pub(crate) of_page: f64,
     /// Pages that it lies in, on average.
     pub(crate) reads: f64,
+    /// Whether all of them are read side by side: no first one says whose record it is.
+    pub(crate) is_read_at_once: bool,
     /// Reads of a store of a part of a block, before or behind its answer.
     pub(crate) store_reads: f64,
     /// Bytes of key and value.
@@ -210,33 +212,7 @@ impl Record {
         let page_bytes = f64::from(profile.geometry.page_bytes);
         let user_bytes = f64::from(key_bytes + value_bytes);
         if design.layout == RecordLayout::Blocks {
-            let of_block = (page_bytes / f64::from(value_bytes.max(1))).floor();
-            if of_block > 1.0 {
-                // A store of a part of a block reads the rest.
-                let pages = 1.0 / of_block;
-                return Record {
-                    pages,
-                    stored_pages: 1.0,
-                    entry_pages: 1.0,
-                    of_page: 1.0,
-                    reads: 1.0,
-                    store_reads: 1.0,
-                    user_bytes,
-                    page_bytes,
-                };
-            }
-            let blocks = (f64::from(value_bytes) / page_bytes).ceil().max(1.0);
-            let (pages, stored_pages) = (blocks, blocks);
-            return Record {
-                pages,
-                stored_pages,
-                entry_pages: 1.0,
-                of_page: 1.0,
-                reads: blocks,
-                store_reads: 0.0,
-                user_bytes,
-                page_bytes,
-            };
+            return Record::of_blocks(design.packing(&profile.geometry).grain_bytes, load, page_bytes);
         }
         let packing = design.packing(&profile.geometry);
         let head = RecordHead { key_bytes, value_bytes };
@@ -262,8 +238,37 @@ impl Record {
             entry_pages: pages,
             of_page,
             reads,
+            is_read_at_once: false,
             store_reads: 0.0,
             user_bytes,
+            page_bytes,
+        }
+    }
+}
+
+impl Record {
+    /// A value on a block drive that maps so many bytes at once: values lie one behind the other, wherever that is.
+    fn of_blocks(mapped_bytes: u32, load: &Load, page_bytes: f64) -> Self {
+        let (mapped_bytes, value_bytes) = (u64::from(mapped_bytes), u64::from(load.value_bytes.max(1)));
+        let (mut touched, mut whole) = (0, 0);
+        for start in (0..u64::from(RECORDS_LAID)).map(|number| number * value_bytes) {
+            let end = start + value_bytes;
+            touched += end.div_ceil(mapped_bytes) - start / mapped_bytes;
+            whole += (end / mapped_bytes).saturating_sub(start.div_ceil(mapped_bytes));
+        }
+        let of_value = |blocks: u64| blocks as f64 / f64::from(RECORDS_LAID);
+        let block_pages = mapped_bytes as f64 / page_bytes;
+        Record {
+            pages: value_bytes as f64 / page_bytes,
+            stored_pages: of_value(touched) * block_pages,
+            entry_pages: block_pages,
+            of_page: 1.0 / block_pages,
+            // Blocks that were written together share pages.
+            reads: 1.0 + (of_value(touched) - 1.0) * block_pages,
+            is_read_at_once: true,
+            // A store of a part of a block reads the rest.
+            store_reads: of_value(touched - whole),
+            user_bytes: f64::from(load.key_bytes + load.value_bytes),
             page_bytes,
         }
     }
@@ -284,7 +289,8 @@ impl Times {
         let is_long = design.layout != RecordLayout::Blocks && load.key_bytes > profile.link.command_key_bytes;
         let long_ns = if is_long { firmware.write_ns as f64 } else { 0.0 };
         let long_core_ns = if is_long { costs.command_ns as f64 } else { 0.0 };
-        let command_ns = costs.command_ns as f64 + long_core_ns + look_up_ns + verify_ns;
+        let lock_ns = if design.layout == RecordLayout::Blocks { costs.range_lock_ns as f64 } else { 0.0 };
+        let command_ns = costs.command_ns as f64 + long_core_ns + lock_ns + look_up_ns + verify_ns;
         let read_ns = if value_bytes > 4096.0 { firmware.read_large_ns } else { firmware.read_small_ns } as f64;
         let write_ns = firmware.write_ns as f64 + (value_bytes / 4096.0).ceil().max(1.0) * firmware.write_4k_ns as f64;
         Times {
@@ -293,7 +299,7 @@ impl Times {
             retrieve_core_ns: command_ns,
             store_core_ns: command_ns + costs.append_ns as f64,
             command_ns: costs.command_ns as f64,
-            append_core_ns: (costs.command_ns + costs.append_ns) as f64 + long_core_ns,
+            append_core_ns: (costs.command_ns + costs.append_ns) as f64 + long_core_ns + lock_ns,
             ask_core_ns: costs.gc_record_ns as f64 + search_ns,
             move_core_ns: costs.append_ns as f64 + search_ns,
             link_ns: profile.link_time(load.value_bytes.into()).0 as f64,

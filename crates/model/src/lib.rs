@@ -103,11 +103,22 @@ pub fn estimate(profile: &Profile, design: &Design, load: &Load) -> Result<Estim
     if load.operations == 0 || load.pairs == 0 {
         return Err(EstimateError::Load("drives without pairs and runs without operations"));
     }
-    let mut load = *load;
-    if design.layout == RecordLayout::Blocks {
-        load.value_bytes = load.value_bytes.max(1).next_multiple_of(BLOCK_BYTES);
+    if !profile.emulator.is_off() {
+        return Err(EstimateError::Load("what an emulator does and a drive does not (emulator.*)"));
     }
+    if design.pairs_max(profile).is_some_and(|pairs_max| load.pairs > pairs_max) {
+        return Err(EstimateError::Full);
+    }
+    let load = in_blocks(design, load);
     reckon(&Drive::new(profile, design, &load)?, &load)
+}
+
+/// What hosts ask for: of a block drive whole blocks.
+fn in_blocks(design: &Design, load: &Load) -> Load {
+    match design.layout {
+        RecordLayout::Blocks => Load { value_bytes: load.value_bytes.max(1).next_multiple_of(BLOCK_BYTES), ..*load },
+        _ => *load,
+    }
 }
 
 fn reckon(drive: &Drive, load: &Load) -> Result<Estimate, EstimateError> {
@@ -285,6 +296,45 @@ mod tests {
         assert_eq!(estimate_of(513), estimate_of(1024));
     }
 
+    #[test]
+    fn values_on_a_block_drive_touch_the_blocks_that_it_maps_whatever_its_pages() {
+        let reads = |profile: &str, value_bytes, stores: f64| {
+            let profile = Profile::load(profile, &[]).unwrap().scaled(1.0 / 64.0).unwrap();
+            let mix = Mix::Points { retrieves: 1.0 - stores, stores, modifies: false };
+            let load = Load { mix, value_bytes, overwrites: 0, ..Load::half_and_half(20_000) };
+            estimate(&profile, &BLOCK, &load).unwrap().flash_reads
+        };
+        // 3584 bytes from a multiple of 512 on: 1.75 blocks, none of which is whole unless it begins there.
+        for (profile, value_bytes, of_retrieve, of_store) in [
+            ("kvvirt", 512, 1.0, 1.0),
+            ("kvvirt", 3500, 1.75, 1.75),
+            ("kvvirt", 4096, 1.0, 0.0),
+            ("kvvirt", 8192, 2.0, 0.0),
+            ("pm983", 4096, 1.0, 0.0),
+            ("pm983", 8192, 1.125, 0.0),
+        ] {
+            let found = [0.0, 1.0].map(|stores| reads(profile, value_bytes, stores));
+            assert!((found[0] - of_retrieve).abs() < 0.02, "{profile} {value_bytes}: {found:?}");
+            assert!((found[1] - of_store).abs() < 0.02, "{profile} {value_bytes}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_model_does_not_know_and_what_does_not_fit_has_no_estimate() {
+        let profile = |key: &str, value: &str| {
+            let profile = Profile::load("kvvirt", &[(key.to_owned(), value.to_owned())]).unwrap();
+            profile.scaled(1.0 / 256.0).unwrap()
+        };
+        let load = Load { value_bytes: 100, ..Load::half_and_half(200_000) };
+        let plain = profile("core_costs.cores", "2");
+        assert_eq!(estimate(&plain, &kvssd_designs::KAML, &load), Err(EstimateError::Full), "its table is full before");
+        let emulated = profile("emulator.section_dram_bytes", "100000000");
+        assert!(matches!(estimate(&emulated, &PLUS, &load), Err(EstimateError::Load(_))));
+        let locks = profile("core_costs.range_lock_ns", "100000");
+        let [free, locked] = [&plain, &locks].map(|profile| estimate(profile, &BLOCK, &load).unwrap());
+        assert!(locked.throughput_ops_s < 0.2 * free.throughput_ops_s && locked.held_back_by == HeldBackBy::Cores);
+    }
+
     /// What bounds the time of an estimate: a step of the fluid or of a queue takes some 50 ns (docs/ESTIMATE.md). On the drive that comes along an
     /// overwrite and an operation for each pair are a millisecond; nothing is more than three.
     #[test]
@@ -296,6 +346,7 @@ mod tests {
                     for (filled, turns) in [(0.4, 1), (0.72, 1), (0.72, 20)] {
                         let load = load_of(&profile, filled);
                         let load = Load { overwrites: turns * load.pairs, operations: turns * load.operations, ..load };
+                        let load = in_blocks(design, &load);
                         let Ok(drive) = Drive::new(&profile, design, &load) else { continue };
                         let _ = reckon(&drive, &load);
                         let most = if name == "kvvirt" && turns == 1 { 20_000 } else { 70_000 };
