@@ -182,7 +182,7 @@ fn keep_alive(link: &Weak<Link>, closing: &Closing) {
         if let Some(association) = link.connected()
             && association.keep_alive(&Deadline::within(KEEP_ALIVE_INTERVAL)).is_err()
         {
-            link.lose(&association);
+            link.lose(&association, "it answers no Keep Alive");
         }
     }
 }

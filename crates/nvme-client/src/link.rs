@@ -54,7 +54,7 @@ struct State {
     association: Option<Arc<Association>>,
     /// The thread that connects now, without the lock.
     connecting: Option<ThreadId>,
-    /// Failed connects in a row, the last reason, and when the next may be tried.
+    /// Failed connects in a row, why there is no connection now, and when the next may be tried.
     failures: u32,
     failure: String,
     not_before: Option<Instant>,
@@ -171,7 +171,7 @@ impl Link {
         let completion = match association.io.call(&request.entry, &request.payload, deadline) {
             Ok(completion) => completion,
             Err(lost) => {
-                self.lose(association);
+                self.lose(association, &lost.why);
                 if !lost.is_unsent {
                     retransmission.completion_lost(association.recognition);
                 }
@@ -185,7 +185,7 @@ impl Link {
             Outcome::Done(result) => return Ok(Some(result)),
             Outcome::RetryLater(status) => status,
             Outcome::Reconnect(status) => {
-                self.lose(association);
+                self.lose(association, &says(status));
                 if status == Status::RequestForgotten && retransmission.may_be_executed() {
                     return Err(self.unreachable_for(status));
                 }
@@ -225,7 +225,7 @@ impl Link {
             Ok(found) => Ok(Some(found)),
             Err(Failure::Final(error)) => Err(error),
             Err(Failure::Lost(lost)) => {
-                self.lose(association);
+                self.lose(association, &lost.why);
                 self.check_deadline(deadline, &lost.why).map(|()| None)
             }
         }
@@ -294,9 +294,12 @@ impl Link {
         self.lock().association.take()
     }
 
-    /// Notes that an association is lost.
-    pub(crate) fn lose(&self, association: &Arc<Association>) {
-        self.lock().association.take_if(|current| Arc::ptr_eq(current, association));
+    /// Notes that an association is lost, and why: who waits for another one may have nothing else to tell.
+    pub(crate) fn lose(&self, association: &Arc<Association>, why: &str) {
+        let mut state = self.lock();
+        if state.association.take_if(|current| Arc::ptr_eq(current, association)).is_some() {
+            why.clone_into(&mut state.failure);
+        }
     }
 
     pub(crate) fn unreachable(&self, why: &str) -> Error {
@@ -304,11 +307,16 @@ impl Link {
     }
 
     pub(crate) fn unreachable_for(&self, status: Status) -> Error {
-        self.unreachable(&format!("the drive says: {status}"))
+        self.unreachable(&says(status))
     }
 
     /// A panic leaves the state whole, so poison is ignored.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A drive's status as a reason.
+pub(crate) fn says(status: Status) -> String {
+    format!("the drive says: {status}")
 }

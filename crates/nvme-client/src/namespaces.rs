@@ -90,7 +90,7 @@ fn perform(link: &Link, change: &Change<'_>) -> Result<NamespaceId, Error> {
             }
             Err(Failure::Final(error)) => return Err(error),
             Err(Failure::Lost(lost)) => {
-                link.lose(&association);
+                link.lose(&association, &lost.why);
                 may_be_made |= !lost.is_unsent;
                 link.check_deadline(deadline, &lost.why).map_err(|error| doubt(may_be_made, error))?;
             }

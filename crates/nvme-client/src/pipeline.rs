@@ -11,7 +11,7 @@ use crate::association::Association;
 use crate::connection::{Pipeline, Submission};
 use crate::connection_lost::ConnectionLost;
 use crate::failure::Failure;
-use crate::link::{Link, RETRY_DELAY};
+use crate::link::{Link, RETRY_DELAY, says};
 use crate::queue_pair::Completion;
 use crate::request::{Operation, Outcome, Request, outcome};
 use crate::retransmission::{Clearance, Retransmission};
@@ -94,7 +94,7 @@ impl Drop for Run<'_> {
     /// serials are released.
     fn drop(&mut self) {
         if let Some(association) = self.association.take().filter(|_| !self.pipeline.outstanding.is_empty()) {
-            self.link.lose(&association);
+            self.link.lose(&association, "a call has left it in the middle");
         }
     }
 }
@@ -206,7 +206,7 @@ impl Run<'_> {
             }
             Outcome::RetryLater(_) => sleep(RETRY_DELAY),
             Outcome::Reconnect(status) => {
-                self.link.lose(association);
+                self.link.lose(association, &says(status));
                 let is_forgotten = status == Status::RequestForgotten && retransmission.may_be_executed();
                 if is_late || is_forgotten {
                     return Err(doubt(status));
@@ -224,7 +224,7 @@ impl Run<'_> {
 
     /// Handles the loss of the connection, with all outstanding commands.
     fn lose(&mut self, association: &Arc<Association>, lost: &ConnectionLost) -> Result<(), Error> {
-        self.link.lose(association);
+        self.link.lose(association, &lost.why);
         let is_late = self.deadline.is_over();
         let mut given_up = None;
         for (_, mut submission) in self.pipeline.outstanding.drain(..) {

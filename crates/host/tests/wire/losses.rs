@@ -7,6 +7,7 @@ use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::kv::KvCommand;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::scope;
 use std::time::Instant;
 
 #[test]
@@ -45,6 +46,19 @@ fn a_host_that_is_turned_away_comes_again_for_a_while() {
     let error = connect(&peer(usize::MAX).url("timeout=30")).err().unwrap();
     assert!(error.to_string().contains("it may have too many connections, or be something else"), "{error}");
     assert!((5..15).contains(&began.elapsed().as_secs()), "not as long as it may take: {:?}", began.elapsed());
+}
+
+/// One of the threads connects anew, to a drive that keeps silent by then, and the others wait for it until they may wait no longer.
+#[test]
+fn who_waits_for_another_thread_that_connects_says_why_there_was_no_connection() {
+    let peer = Peer::new(Behaviour { silent_from: 2, ..PLAIN }, |_, _| Act::EndBefore);
+    let store = connect(&peer.url("timeout=1")).unwrap();
+    let errors: Vec<String> = scope(|scope| {
+        let calls: Vec<_> = (0..4).map(|_| scope.spawn(|| store.exist(b"a").unwrap_err().to_string())).collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    let why: Vec<&str> = errors.iter().filter_map(|error| Some(error.rsplit_once(": ")?.1)).collect();
+    assert!(why.iter().all(|why| why.len() > 5) && why.len() == 4, "{errors:?}");
 }
 
 #[test]

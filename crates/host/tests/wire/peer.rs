@@ -78,6 +78,8 @@ pub struct Behaviour {
     pub resets: usize,
     /// So many connections are ended when their ICReq is there.
     pub turned_away: usize,
+    /// From this connection on nothing is answered.
+    pub silent_from: usize,
 }
 
 /// What a drive knows of the changes that it has made.
@@ -104,6 +106,7 @@ pub const PLAIN: Behaviour = Behaviour {
     loses_namespaces: false,
     resets: 0,
     turned_away: 0,
+    silent_from: usize::MAX,
 };
 
 /// One that knows changes again.
@@ -160,11 +163,16 @@ impl Peer {
         });
         let serving = shared.clone();
         thread::spawn(move || {
+            let mut silent = Vec::new();
             for (number, socket) in listener.incoming().enumerate() {
                 if serving.is_ended.load(Ordering::SeqCst) {
                     return;
                 }
                 let (shared, mut socket) = (serving.clone(), socket.unwrap());
+                if number >= shared.behaviour.silent_from {
+                    silent.push(socket);
+                    continue;
+                }
                 if number < shared.behaviour.resets {
                     // What is left of the request makes the end a reset.
                     socket.read_exact(&mut [0]).unwrap();
