@@ -213,9 +213,11 @@ impl From<ImageError> for Error {
             ImageFault::Missing => Error::NotFound(path),
             ImageFault::Exists => Error::Exists(path),
             ImageFault::Locked { holder } => Error::Locked { path, holder },
-            ImageFault::NotAFile | ImageFault::Foreign | ImageFault::Version { .. } | ImageFault::Parts { .. } => {
-                Error::Foreign { path, why: fault.to_string() }
-            }
+            ImageFault::NotAFile
+            | ImageFault::Foreign
+            | ImageFault::Empty
+            | ImageFault::Version { .. }
+            | ImageFault::Parts { .. } => Error::Foreign { path, why: fault.to_string() },
             ImageFault::Unfinished | ImageFault::Damaged { .. } | ImageFault::Truncated { .. } => {
                 Error::Damaged { why }
             }

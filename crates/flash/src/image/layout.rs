@@ -254,7 +254,10 @@ impl Layout {
         if magic == MAGIC_UNFINISHED {
             return Err(ImageFault::Unfinished);
         }
-        if magic.is_empty() || !MAGIC.starts_with(magic) {
+        if magic.is_empty() {
+            return Err(ImageFault::Empty);
+        }
+        if !MAGIC.starts_with(magic) {
             return Err(ImageFault::Foreign);
         }
         if first.len() < FIXED_BYTES {

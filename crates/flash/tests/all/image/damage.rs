@@ -31,7 +31,7 @@ fn a_truncated_image_says_how_much_is_missing() {
         fs::write(&path, &whole[..length]).unwrap();
         let fault = refused(&path, WRITE).fault;
         if length == 0 {
-            assert_eq!(fault, ImageFault::Foreign);
+            assert_eq!(fault, ImageFault::Empty);
         } else {
             let bytes_needed = if length < HEADER_BYTES { HEADER_BYTES } else { whole.len() } as u64;
             let bytes_missing = bytes_needed - length as u64;
@@ -83,7 +83,8 @@ fn what_is_no_image_is_left_alone() {
     for bytes in [&b""[..], b"\0\0\0\0\0\0\0\0", b"key,value\n", &[0; 10_000], &[0xff; 5000], b"KVSSDimF and so on"] {
         fs::write(&path, bytes).unwrap();
         for options in [WRITE, READ] {
-            assert_eq!(refused(&path, options).fault, ImageFault::Foreign);
+            let fault = if bytes.is_empty() { ImageFault::Empty } else { ImageFault::Foreign };
+            assert_eq!(refused(&path, options).fault, fault);
         }
         let error = ImageBacking::create(&path, GEOMETRY, "", CREATE).unwrap_err();
         assert_eq!((error.fault, fs::read(&path).unwrap()), (ImageFault::Exists, bytes.to_vec()));
