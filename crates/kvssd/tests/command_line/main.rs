@@ -4,6 +4,7 @@
 mod again;
 #[cfg(unix)]
 mod authentication;
+mod damaged;
 mod desk;
 #[cfg(unix)]
 mod documents;

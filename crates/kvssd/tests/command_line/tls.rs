@@ -1,11 +1,13 @@
 //! Keys of TLS in files: `kvssd serve --config`, and `tls-key-file` of a URL.
 
+use crate::damaged::Damaged;
 use crate::desk::Desk;
 use crate::rights::{complaint, served_on, wait_for};
 use crate::serve::Service;
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
+use std::time::Instant;
 
 /// Keys of both lengths, as they are and hashed, and a secret.
 const FILES: [(&str, &str); 5] = [
@@ -84,6 +86,30 @@ fn hosts_with_keys_are_served_and_no_others() {
     service.signal("-HUP");
     wait_for(&desk, &["target.toml", "nqn.a", "a.key", "chmod 600", "stay as they were"]);
     assert!(FILES.iter().all(|(_, text)| !desk.read("log").contains(&text[17..25])));
+    assert_eq!(service.end("-TERM"), Some(0));
+}
+
+/// What damages a handshake cannot be told from another key: a host that was served tries once more before it believes it.
+#[test]
+fn one_damaged_handshake_of_a_host_that_was_served_ends_no_call() {
+    let (desk, service) = served_on(desk(), &rights("a"));
+    let way = Damaged::new(&service.address.to_string());
+    let key = desk.path("a.key");
+    // With the name of the subsystem: discovery would lead around the way.
+    let drive = format!("{}/nqn.2025-01.org.kvssd:drive", way.address);
+    let url = format!("nvme+tcp://{drive}?timeout=10&host=nqn.a&tls-key-file={}", key.display());
+    let store = kvssd_host::connect(&url).unwrap();
+    for number in 0..4u8 {
+        way.cut(usize::from(number % 2));
+        store.store(&[number], &[number]).unwrap();
+        assert_eq!(store.retrieve(&[number]).unwrap().as_deref(), Some(&[number][..]));
+    }
+    way.cut(usize::MAX);
+    let began = Instant::now();
+    let error = store.retrieve(b"a").unwrap_err().to_string();
+    assert!(error.contains("TLS") && began.elapsed().as_secs() < 5, "{error}, after {:?}", began.elapsed());
+    way.cut(0);
+    assert_eq!(store.retrieve(&[1]).unwrap().as_deref(), Some(&[1][..]));
     assert_eq!(service.end("-TERM"), Some(0));
 }
 
