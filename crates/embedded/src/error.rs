@@ -49,6 +49,9 @@ pub enum EmbeddedError {
         /// What is wrong with what it gave.
         why: &'static str,
     },
+    /// The machine has no more threads.
+    #[error("no thread can be started: {0}")]
+    Thread(std::io::Error),
     /// The user wants it to end.
     #[error("interrupted")]
     Interrupted,

@@ -3,7 +3,8 @@
 use crate::EmbeddedError;
 use kvssd_measure::{Latencies, Observer};
 use rustix::time::{ClockId, clock_gettime};
-use std::sync::Barrier;
+use std::io;
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -50,27 +51,32 @@ pub(crate) fn work_together(
     observer: &mut dyn Observer,
     work: impl Fn(u32, &Watch) -> Result<Latencies, EmbeddedError> + Sync,
 ) -> Result<Worked, EmbeddedError> {
-    let (watch, barrier) = (Watch::default(), Barrier::new(threads as usize));
+    let (watch, gate) = (Watch::default(), RwLock::new(()));
     let (ended, all_ended) = channel::<()>();
     let one = |thread: u32| {
-        barrier.wait();
+        drop(gate.read());
         let start = Instant::now();
         let worked = work(thread, &watch).inspect_err(|_| watch.is_over.store(true, Ordering::Relaxed));
         (start, worked, Instant::now())
     };
     let results = thread::scope(|scope| {
         let one = &one;
-        let spawned: Vec<_> = (0..threads)
+        let closed = gate.write();
+        let spawned: io::Result<Vec<_>> = (0..threads)
             .map(|thread| {
                 let ended = ended.clone();
-                scope.spawn(move || {
+                let body = move || {
                     // Dropped when the thread ends, even by a panic.
                     let _ended = ended;
                     one(thread)
-                })
+                };
+                thread::Builder::new().spawn_scoped(scope, body)
             })
             .collect();
-        drop(ended);
+        // Those that were started have nothing to do without the others.
+        watch.is_over.store(spawned.is_err(), Ordering::Relaxed);
+        drop((closed, ended));
+        let spawned = spawned.map_err(EmbeddedError::Thread)?;
         while all_ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             observer.progress(watch.done.load(Ordering::Relaxed));
             if observer.is_interrupted() {
@@ -80,8 +86,8 @@ pub(crate) fn work_together(
         let join = |thread: thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        spawned.into_iter().map(join).collect::<Vec<_>>()
-    });
+        Ok(spawned.into_iter().map(join).collect::<Vec<_>>())
+    })?;
     if observer.is_interrupted() {
         return Err(EmbeddedError::Interrupted);
     }

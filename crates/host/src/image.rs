@@ -22,6 +22,7 @@ use kvssd_runtime::thread;
 use kvssd_types::{Command, KvError, NamespaceId, OwnedKey, Reply};
 use part::{Part, State, now, panicked};
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -195,8 +196,11 @@ impl Backend for Image {
 pub(crate) fn open(files: &Arc<dyn Files>, path: &Path, options: OpenOptions) -> Result<Vec<Drive>, Error> {
     let mut mounts = Mounts::begin(files, path, options)?;
     let others = std::mem::take(&mut mounts.others);
-    let mounting: Vec<_> = others.into_iter().map(|mount: Mount| thread::spawn(|| mount.run())).collect();
-    let mounted: Vec<_> = mounting.into_iter().map(|mounting| mounting.join().map_err(|_| panicked())).collect();
+    let spawn = |mount: Mount| thread::Builder::new().spawn(|| mount.run());
+    let mounting: Vec<_> = others.into_iter().map(spawn).collect();
+    let no_thread = |error: io::Error| Error::Io { why: format!("no thread can be started: {error}") };
+    let mounted: Vec<_> =
+        mounting.into_iter().map(|mounting| mounting.map_err(no_thread)?.join().map_err(|_| panicked())).collect();
     let drives = mounted.into_iter().map(|mounted| Ok(mounted??)).collect::<Result<Vec<Drive>, Error>>()?;
     Ok(mounts.end(drives)?)
 }

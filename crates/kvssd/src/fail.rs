@@ -244,7 +244,8 @@ impl Failure {
             | Failure::Lost { .. }
             | Failure::Inconsistent { .. } => 1,
             Failure::Sim(SimError::Drive(_))
-            | Failure::Embedded(EmbeddedError::Store { .. } | EmbeddedError::Wire { .. }) => 3,
+            | Failure::Embedded(EmbeddedError::Store { .. } | EmbeddedError::Wire { .. } | EmbeddedError::Thread(_))
+            | Failure::Serve(ServeError::Thread { .. }) => 3,
             Failure::Store {
                 error:
                     StoreError::Full

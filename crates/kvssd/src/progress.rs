@@ -7,6 +7,7 @@ use kvssd_measure::Observer;
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often a line is printed where there is no terminal.
@@ -94,7 +95,10 @@ pub fn bar(total: u64, name: &str, others: Option<&MultiProgress>) -> ProgressBa
         None => bar,
     };
     bar.set_message(name.to_owned());
-    bar.enable_steady_tick(Duration::from_millis(200));
+    // A bar that ticks by itself takes a thread, and panics where there is none. A hidden one shows nothing.
+    if !bar.is_hidden() && thread::Builder::new().spawn(|| ()).is_ok() {
+        bar.enable_steady_tick(Duration::from_millis(200));
+    }
     bar
 }
 

@@ -15,7 +15,8 @@ use config::{Config, Known};
 use kvssd_device::{Drive, Partitions};
 use kvssd_flash::{OpenOptions, Profile};
 use kvssd_host::Error as StoreError;
-use kvssd_nvme_target::{Rights, Server, Subsystem, SubsystemOptions, serve_metrics};
+use kvssd_nvme_target::{Rights, ServeError, Server, Subsystem, SubsystemOptions, serve_metrics};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,14 +72,22 @@ pub fn run(options: &ServeOptions) -> Outcome {
     };
     let metrics_note =
         watcher.as_ref().map_or_else(String::new, |(address, _)| format!(", metrics on http://{address}/metrics"));
-    print(&format!("serving {} on {} as {nqn}{metrics_note}\n", image.display(), server.address()))?;
+    let line = format!("serving {} on {} as {nqn}{metrics_note}\n", image.display(), server.address());
     thread::scope(|scope| {
-        if let Some(reload) = &reload {
-            scope.spawn(|| reload.attend(&subsystem, &is_wanted, &stop));
-        }
-        scope.spawn(|| watched.attend(&stop));
-        server.serve(&stop);
-    });
+        let serve = || -> Outcome {
+            if let Some(reload) = &reload {
+                start(thread::Builder::new().spawn_scoped(scope, || reload.attend(&subsystem, &is_wanted, &stop)))?;
+            }
+            start(thread::Builder::new().spawn_scoped(scope, || watched.attend(&stop)))?;
+            print(&line)?;
+            server.serve(&stop);
+            Ok(())
+        };
+        let served = serve();
+        // Who attends ends with it.
+        stop.store(true, Ordering::Relaxed);
+        served
+    })?;
     if let Some((_, thread)) = watcher {
         // One that panicked has said so.
         let _ = thread.join();
@@ -90,6 +99,11 @@ pub fn run(options: &ServeOptions) -> Outcome {
         (None, Err(error)) => Err(failed(image, error.to_string())),
         (None, Ok(())) => watched.check(),
     }
+}
+
+/// A thread, if the machine has one more.
+fn start<T>(started: io::Result<T>) -> Outcome {
+    started.map(drop).map_err(|why| ServeError::Thread { why: why.to_string() }.into())
 }
 
 /// Refuses to tell other machines what is on the drive: who asks for metrics proves nothing, whatever hosts prove.

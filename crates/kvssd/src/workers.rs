@@ -59,7 +59,12 @@ pub fn run_each<T: Send>(
         }
     };
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        // Of threads that the machine does not give, this one is one.
+        let spawn = || thread::Builder::new().spawn_scoped(scope, work);
+        let workers: Vec<_> = (0..cores).map_while(|_| spawn().ok()).collect();
+        if workers.len() < cores {
+            work();
+        }
         for worker in workers {
             worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }

@@ -34,7 +34,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 /// Serves the metrics of `subsystem` over HTTP on `address`, until `stop` is set. Returns the address with its port.
 ///
 /// # Errors
-/// When the address cannot be listened on.
+/// When the address cannot be listened on, or there is no thread for it.
 pub fn serve_metrics(
     subsystem: Arc<Subsystem>,
     address: SocketAddr,
@@ -53,7 +53,7 @@ pub fn serve_metrics(
         }
     };
     let spawned = thread::Builder::new().name("metrics".to_owned()).spawn(body);
-    Ok((bound, spawned.map_err(fail)?))
+    Ok((bound, spawned.map_err(|why| ServeError::Thread { why: why.to_string() })?))
 }
 
 /// Waits for connections, requests, room to write, or [`STOP_LOOK`].

@@ -34,6 +34,12 @@ pub enum ServeError {
         /// What the system said.
         why: String,
     },
+    /// The machine has no more threads.
+    #[error("no thread can be started: {why}")]
+    Thread {
+        /// What the system said.
+        why: String,
+    },
 }
 
 /// A target that listens.

@@ -195,3 +195,30 @@ fn an_output_behind_links_is_written_whole() {
     }
     assert_eq!(desk.read("all.csv"), "head\nk1,v1\nk1,v1\nk1,v1\n");
 }
+
+/// Threads whose stacks no machine has stand for a limit that is reached (RLIMIT_NPROC does not hold for root).
+#[test]
+fn where_no_thread_can_be_started_work_is_done_without_or_refused_in_a_line() {
+    let desk = Desk::new();
+    desk.prints("create parts.kv --size 256MiB --partitions 2");
+    desk.put("pairs.csv", "a,1\nb,2\n");
+    let run = |arguments: &str| {
+        let output = desk.command(arguments).env("RUST_MIN_STACK", "1000000000000000").output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for arguments in [
+        "load drive.kv pairs.csv",
+        "dump drive.kv again.csv",
+        "bench --scale 1/512 --records 1000 --operations 1000 --json bench.json",
+    ] {
+        let (status, said) = run(arguments);
+        assert_eq!(status, Some(0), "{arguments}: {said}");
+    }
+    assert_eq!(desk.read("again.csv").lines().count(), 2);
+    for arguments in ["put parts.kv a 1", "bench --store folder --records 1000", "serve drive.kv --listen 127.0.0.1:0"]
+    {
+        let (status, said) = run(arguments);
+        assert!(status == Some(3) && said.lines().count() == 1, "{arguments}: {said}");
+        assert!(said.contains("no thread can be started"), "{arguments}: {said}");
+    }
+}
