@@ -12,7 +12,7 @@ mod wire;
 use crate::Outcome;
 use crate::arguments::bench::{BenchOptions, Until};
 use crate::fail::{Failure, is_url};
-use crate::output::{JsonFile, print, refuse_one_place, say};
+use crate::output::{JsonFile, note, print, refuse_one_place, say};
 use crate::page;
 use crate::progress::Progress;
 use crate::report::{Report, experiments_of};
@@ -20,10 +20,13 @@ use crate::workers::{self, Job, Limits};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kvssd_sim::steady::ROUNDS_MAX;
-use kvssd_sim::{Bench, Experiment, Rounds, RunReport, RunTrace, SimError, comparison};
+use kvssd_sim::{Bench, Experiment, Rounds, RunReport, RunTrace, Setup, SimError, comparison};
 use serde_json::json;
 use std::io;
 use std::path::Path;
+
+/// A drive that is filled less far than this part of what was asked for has refused more: nothing else makes it so little.
+const FILLED_SHARE_MIN: f64 = 0.95;
 
 /// Runs the bench.
 pub fn run(options: &BenchOptions) -> Outcome {
@@ -42,7 +45,9 @@ pub fn run(options: &BenchOptions) -> Outcome {
     }
     let Some(path) = &options.drive.trace_out else {
         let jobs = experiments.iter().map(job).collect::<Result<_, _>>()?;
-        return show_done(&experiments, workers::run_each(jobs, &Limits::of_machine(), "runs"), &files);
+        let results = workers::run_each(jobs, &Limits::of_machine(), "runs");
+        note_fills(options, results.iter().filter_map(|(_, result)| result.as_ref().ok()).flatten());
+        return show_done(&experiments, results, &files);
     };
     let [experiment] = &experiments[..] else {
         return Err(SimError::Setup("--trace-out shows one run: name one --design".to_owned()).into());
@@ -54,6 +59,20 @@ pub fn run(options: &BenchOptions) -> Outcome {
     drop(progress);
     trace_file.write_bytes(&packed(&trace, path).map_err(Failure::of_output(path))?)?;
     show(&experiments, &[vec![run]], &files, files.take_stdout() || trace_file.takes_stdout())
+}
+
+/// Tells of designs that could not be filled as far as they should.
+fn note_fills<'r>(options: &BenchOptions, reports: impl Iterator<Item = &'r RunReport>) {
+    let drive = &options.drive;
+    if options.from.is_some() || options.records.is_some() || drive.kvbench.is_some() || !drive.db_bench.is_empty() {
+        return;
+    }
+    let asked = drive.fill.unwrap_or(Setup::FILL);
+    for RunReport { design, fill, .. } in reports.filter(|report| report.fill < FILLED_SHARE_MIN * asked) {
+        note(&format!(
+            "{design}: pairs take {fill:.3} of the flash, not {asked:.3} (--fill): beside its reserves and index no more fit"
+        ));
+    }
 }
 
 /// Where the report goes.

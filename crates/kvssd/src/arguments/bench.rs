@@ -122,7 +122,8 @@ pub struct DriveOptions {
     /// Commands that each thread has under way
     #[arg(long, conflicts_with = "store", default_value_t = 1, value_name = "N", value_parser = small_count)]
     pub queue_depth: u32,
-    /// Commands a second, arriving at random however long the drive takes [default: a closed loop]
+    /// Commands a second, arriving at random however long the drive takes: the run has none of --threads then, nor of --queue-depth
+    /// [default: a closed loop]
     #[arg(long, conflicts_with = "store", value_name = "PER_SECOND", allow_negative_numbers = true)]
     pub rate: Option<f64>,
     /// Updates that a thread gathers and sends as one atomic batch; each counts as an operation
