@@ -105,6 +105,8 @@ pub struct Connection {
     is_stalled: bool,
     /// When the host may have its next command executed, which is ready.
     opens: Option<Nanos>,
+    /// When the host's keep-alive was over that is over. What came while this connection waited for the drive is not read yet.
+    overdue: Option<Nanos>,
     began: Nanos,
 }
 
@@ -117,6 +119,7 @@ impl Connection {
             share: MemoryShare::empty(&subsystem.values_out),
             is_stalled: false,
             opens: None,
+            overdue: None,
             place: subsystem.hosts.arrive(now),
             strange: BTreeSet::new(),
             held_to: None,
@@ -428,7 +431,9 @@ impl Connection {
             }
             Phase::Admin { controller, id } => {
                 let mut controller = lock(controller);
-                if !controller.is_alive || controller.keep_alive_deadline().is_some_and(|expires| now > expires) {
+                let over = controller.keep_alive_deadline().filter(|expires| now > *expires);
+                let before = std::mem::replace(&mut self.overdue, over);
+                if !controller.is_alive || over.is_some() && over == before {
                     tracing::warn!(
                         controller = id,
                         host = controller.host.nqn,

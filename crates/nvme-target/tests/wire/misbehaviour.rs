@@ -1,16 +1,20 @@
 //! Invalid PDUs, timeouts, and hosts that are not admitted.
 
-use crate::host::{HOST_NQN, Heard, Host, NQN, PATIENCE, Queue, Target, admin_connect, io_connect, key, value};
+use crate::host::{
+    HOST_ID, HOST_NQN, Heard, Host, NQN, PATIENCE, Queue, Target, admin_connect, io_connect, key, value,
+};
 use kvssd_nvme_spec::admin::AdminCommand;
 use kvssd_nvme_spec::command::DataPointer;
-use kvssd_nvme_spec::fabrics::{CONTROLLER_ANY, Connect, FabricsCommand};
+use kvssd_nvme_spec::fabrics::{CONTROLLER_ANY, Connect, ConnectData, FabricsCommand};
 use kvssd_nvme_spec::kv::{KvCommand, StoreOptions};
-use kvssd_nvme_spec::pdu::{DataHeader, FaultStatus, IcRequest, Pdu, Sender};
+use kvssd_nvme_spec::pdu::{DataHeader, FaultStatus, Framing, IcRequest, Pdu, Sender};
 use kvssd_nvme_spec::{Status, SubmissionEntry};
-use kvssd_nvme_target::Rights;
+use kvssd_nvme_target::{Connection, Rights};
 use kvssd_types::Nanos;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use zerocopy::IntoBytes;
 
 fn is_ended_with(queue: &mut Queue, status: FaultStatus) {
     match queue.hear() {
@@ -217,6 +221,44 @@ fn a_controller_whose_host_keeps_silent_ends_with_its_queues() {
     assert!(begin.elapsed() > Duration::from_millis(4400));
     assert_eq!(admin.hear(), Heard::Closed);
     assert_eq!(io.hear(), Heard::Closed);
+}
+
+/// While its thread waits for the drive nobody reads what a host says: that is read before it counts as silence.
+#[test]
+fn a_host_that_was_kept_waiting_by_the_drive_was_not_silent() {
+    let target = Target::new();
+    let seconds = |seconds: u64| Nanos(seconds * 1_000_000_000);
+    let mut connection = Connection::new(Arc::clone(&target.subsystem), target.address, Nanos::ZERO);
+    let say = |connection: &mut Connection, pdu: &Pdu<'_>, now: Nanos| {
+        let mut bytes = Vec::new();
+        pdu.encode(&Framing::INITIAL, &mut bytes);
+        let mut unread = &bytes[..];
+        while !unread.is_empty() {
+            let count = unread.read(connection.input_buffer()).unwrap();
+            connection.received(count);
+            connection.process_input(now);
+        }
+    };
+    let keep_alive = Pdu::Command { entry: AdminCommand::KeepAlive.entry(0), data: &[] };
+    say(&mut connection, &Pdu::IcRequest(IcRequest::new(false, false, 1)), Nanos::ZERO);
+    let data = ConnectData::new(HOST_ID, CONTROLLER_ANY, NQN, HOST_NQN);
+    let pointer = DataPointer::InCapsule { offset_bytes: 0, length_bytes: 1024 };
+    let entry = SubmissionEntry::from(FabricsCommand::Connect(admin_connect(4000))).with_data(pointer);
+    say(&mut connection, &Pdu::Command { entry, data: data.as_bytes() }, Nanos::ZERO);
+    for minute in 1..4 {
+        // The drive keeps the first for a minute; the other has come meanwhile.
+        say(&mut connection, &keep_alive, seconds(60 * (minute - 1)));
+        connection.produce_output(seconds(60 * minute));
+        say(&mut connection, &keep_alive, seconds(60 * minute));
+        connection.produce_output(seconds(60 * minute));
+        assert!(!connection.has_ended(), "after {minute} minutes");
+    }
+    for _ in 0..2 {
+        assert!(!connection.has_ended());
+        connection.process_input(seconds(190));
+        connection.produce_output(seconds(190));
+    }
+    assert!(connection.has_ended(), "nothing has come");
 }
 
 #[test]
