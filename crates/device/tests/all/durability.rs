@@ -156,15 +156,28 @@ fn a_disk_that_cannot_be_read_is_told_from_a_drive_that_is_not_there() {
         drive.close().unwrap();
         let rehearsal = disk.copy(0);
         open(&rehearsal).close().unwrap();
-        let mut failed_opens = 0;
+        let (mut failed_opens, mut failed_checks) = (0, 0);
         for (call, fails_on) in (0..rehearsal.calls()).flat_map(|call| [(call, false), (call, true)]) {
             let disk = disk.copy(call);
             let last = if fails_on { 10 * rehearsal.calls() } else { call };
+            let untouched = disk.copy(call);
             (call..=last).for_each(|call| disk.strike(call, Strike::Fail));
             if let Err(error) = Drive::open_in(&disk.files(), Path::new(PATH), SYNCED) {
                 let error = error.to_string();
                 assert!(error.contains("Input/output error"), "{} at call {call}: {error}", design.name);
                 failed_opens += 1;
+            }
+            let checked = {
+                let disk = untouched;
+                (call..=last).for_each(|call| disk.strike(call, Strike::Fail));
+                Drive::check_in(&disk.files(), Path::new(PATH))
+            };
+            match checked.map(|report| (report.is_clean(), report.to_string())).map_err(|error| error.to_string()) {
+                Ok((true, _)) => {}
+                Ok((false, said)) | Err(said) => {
+                    assert!(said.contains("Input/output error"), "{} at call {call}: {said}", design.name);
+                    failed_checks += 1;
+                }
             }
             disk.spare();
             disk.kill();
@@ -173,6 +186,6 @@ fn a_disk_that_cannot_be_read_is_told_from_a_drive_that_is_not_there() {
                 assert_eq!(retrieve(&mut drive, &[key]), Some(vec![key; 700]), "{} at call {call}", design.name);
             }
         }
-        assert!(failed_opens > 20, "{}: {failed_opens} of {} calls", design.name, rehearsal.calls());
+        assert!(failed_opens > 20 && failed_checks > 20, "{}: {failed_opens}, {failed_checks}", design.name);
     }
 }

@@ -12,7 +12,7 @@ use crate::layout::packing::Packing;
 use crate::space::superblock::State;
 use crate::space::utilization::Utilization;
 use kvssd_flash::rope::RopeRef;
-use kvssd_flash::{Blob, PageAddress, SuperblockId};
+use kvssd_flash::{Blob, MediaError, PageAddress, SuperblockId};
 use kvssd_types::{Key, NamespaceId, Nanos};
 
 /// The dead pairs of a superblock, sorted; none where the validity lists none.
@@ -155,6 +155,10 @@ impl Walk<'_> {
             Ok(None) => return self.miss(page, "lies on a page that was never written"),
             Err(why) => {
                 self.report.pages_unreadable += 1;
+                if let MediaError::Failed(why) = &why {
+                    let what = format!("what keeps the pages cannot read it, now at least: {why}");
+                    self.report.find(Harm::DriveStops, page_name(self.media, page), what);
+                }
                 let Media { flash, space, .. } = &mut *self.media;
                 name_origin(flash, &space.geometry, page, &mut self.report);
                 return self.miss(page, &format!("cannot be read: {why}"));

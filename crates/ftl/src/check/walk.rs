@@ -8,8 +8,8 @@ use crate::layout::oob::{Kind, Oob};
 use crate::layout::packing::Packing;
 use crate::layout::record::RecordHead;
 use crate::namespace::Namespaces;
-use kvssd_flash::PageAddress;
 use kvssd_flash::rope::RopeRef;
+use kvssd_flash::{MediaError, PageAddress};
 use kvssd_types::{Key, NamespaceId};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
@@ -36,7 +36,7 @@ impl Living {
 }
 
 /// What a look at a page found: nothing, or its out-of-band area if it has one, and its data.
-type Look<'m> = Result<Option<(Option<Oob>, RopeRef<'m>)>, String>;
+type Look<'m> = Result<Option<(Option<Oob>, RopeRef<'m>)>, MediaError>;
 
 /// A pair that was read.
 #[derive(Debug)]
@@ -126,6 +126,6 @@ pub(super) fn look(media: &mut Media, page: PageAddress) -> Look<'_> {
     if !flash.is_programmed(page) {
         return Ok(None);
     }
-    let view = flash.page(page).map_err(|error| error.to_string())?;
+    let view = flash.page(page)?;
     Ok(Some((log.format.decode(view.oob), view.data)))
 }
