@@ -225,7 +225,7 @@ fn a_creation_that_is_interrupted_anywhere_is_seen() {
                 Err(ImageError { fault: ImageFault::Unfinished, .. }) => seen[1] += 1,
                 // Before it has said that it is not finished, or before its name is durable.
                 Err(ImageError { fault: ImageFault::Missing | ImageFault::Empty | ImageFault::Foreign, .. }) => {
-                    seen[2] += 1
+                    seen[2] += 1;
                 }
                 Err(error) => panic!("{strike:?} at call {call}: {error}"),
             }
