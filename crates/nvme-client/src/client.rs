@@ -180,9 +180,9 @@ fn keep_alive(link: &Weak<Link>, closing: &Closing) {
         is_closed = waited.unwrap_or_else(PoisonError::into_inner).0;
         let Some(link) = link.upgrade().filter(|_| !*is_closed) else { return };
         if let Some(association) = link.connected()
-            && association.keep_alive(&Deadline::within(KEEP_ALIVE_INTERVAL)).is_err()
+            && let Err(lost) = association.keep_alive(&Deadline::within(KEEP_ALIVE_INTERVAL))
         {
-            link.lose(&association, "it answers no Keep Alive");
+            link.lose(&association, &lost.why);
         }
     }
 }

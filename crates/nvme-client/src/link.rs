@@ -57,8 +57,6 @@ struct State {
     /// Failed connects in a row, why there is no connection now, and when the next may be tried.
     failures: u32,
     failure: String,
-    /// Whether an answer since the connection was lost was that there will be none.
-    is_refused: bool,
     not_before: Option<Instant>,
 }
 
@@ -257,37 +255,39 @@ impl Link {
             }
             state.connecting = Some(myself);
             drop(state);
-            let connected = Association::connect(&self.url, &self.host, self.is_read_only, &self.meant, deadline);
+            let connect = || Association::connect(&self.url, &self.host, self.is_read_only, &self.meant, deadline);
+            let mut connected = connect();
+            if matches!(connected, Err(Failure::Final(_))) && !deadline.is_over_in(BACK_OFF_MIN) {
+                // A handshake that was damaged on its way looks like another key: who was served before asks once more.
+                sleep(BACK_OFF_MIN);
+                connected = connect();
+            }
             if let Some(association) = self.connection_made(connected)? {
                 return Ok(association);
             }
         }
     }
 
-    /// Notes what came of an attempt to connect. None is to be tried again: also what was refused once, since a handshake may have been damaged
-    /// on its way, which no digest tells from another key.
+    /// Notes what came of an attempt to connect. None is to be tried again.
     fn connection_made(&self, connected: Result<Association, Failure>) -> Result<Option<Arc<Association>>, Error> {
         let mut state = self.lock();
         state.connecting = None;
         self.changed.notify_all();
-        let why = match connected {
+        match connected {
             Ok(association) => {
                 let association = Arc::new(association);
                 *state = State { association: Some(association.clone()), ..State::default() };
-                return Ok(Some(association));
+                Ok(Some(association))
             }
-            Err(Failure::Final(error)) if state.is_refused => return Err(error),
-            Err(Failure::Final(error)) => {
-                state.is_refused = true;
-                error.to_string()
+            Err(Failure::Final(error)) => Err(error),
+            Err(Failure::Lost(lost)) => {
+                let back_off = BACK_OFF_MIN.saturating_mul(1 << state.failures.min(10)).min(BACK_OFF_MAX);
+                state.failures += 1;
+                state.failure = lost.why;
+                state.not_before = Some(Instant::now() + back_off);
+                Ok(None)
             }
-            Err(Failure::Lost(lost)) => lost.why,
-        };
-        let back_off = BACK_OFF_MIN.saturating_mul(1 << state.failures.min(10)).min(BACK_OFF_MAX);
-        state.failures += 1;
-        state.failure = why;
-        state.not_before = Some(Instant::now() + back_off);
-        Ok(None)
+        }
     }
 
     /// The association, if there is one now.

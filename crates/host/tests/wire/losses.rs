@@ -52,7 +52,7 @@ fn a_host_that_is_turned_away_comes_again_for_a_while() {
 #[test]
 fn who_waits_for_another_thread_that_connects_says_why_there_was_no_connection() {
     let peer = Peer::new(Behaviour { silent_from: 2, ..PLAIN }, |_, _| Act::EndBefore);
-    let store = connect(&peer.url("timeout=1")).unwrap();
+    let store = connect(&peer.url("timeout=2")).unwrap();
     let errors: Vec<String> = scope(|scope| {
         let calls: Vec<_> = (0..4).map(|_| scope.spawn(|| store.exist(b"a").unwrap_err().to_string())).collect();
         calls.into_iter().map(|call| call.join().unwrap()).collect()
