@@ -68,7 +68,10 @@ pub(crate) fn mount(
     decided: BatchSequence,
 ) -> Result<MountReport, KvError> {
     let mut failure = None;
-    restore(media, namespaces, decided, &mut failure).map_err(|error| failure.unwrap_or(error))
+    restore(media, namespaces, decided, &mut failure).map_err(|error| match (error, failure) {
+        (KvError::Unrecovered(_), Some(failure)) => failure,
+        (error, _) => error,
+    })
 }
 
 fn restore(
@@ -84,6 +87,12 @@ fn restore(
     gather_again(media, &restored.gathered)?;
     let mut io = Io::new(media, Nanos::ZERO, true);
     let (pages, sequence) = numbered_pages(&mut io, failure);
+    if io.media.durable.power_loss == PowerLoss::Volatile
+        && let Some(failure) = failure.take()
+    {
+        // Nothing would tell a page of the journal that could not be read from the journal's end.
+        return Err(failure);
+    }
     let (checkpoint, image) = last_checkpoint(&mut io, &pages)?;
     if io.media.durable.power_loss == PowerLoss::Protected {
         let is_there = restored.journal_number.is_some() || image.is_last;

@@ -13,7 +13,7 @@ use crate::space::superblock::State;
 use crate::space::utilization::Utilization;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{Blob, MediaError, PageAddress, SuperblockId};
-use kvssd_types::{Key, NamespaceId, Nanos};
+use kvssd_types::{Key, KvError, NamespaceId, Nanos};
 
 /// The dead pairs of a superblock, sorted; none where the validity lists none.
 type Dead = Option<Vec<Grain>>;
@@ -49,13 +49,17 @@ impl Walk<'_> {
     pub(super) fn count(&mut self, report: &mut CheckReport) {
         let Media { flash, log, space, .. } = &mut *self.media;
         let geometry = space.geometry;
+        let mut failure = None;
         for page in (0..geometry.pages() as u32).map(PageAddress).filter(|&page| geometry.superblock_of(page).0 > 0) {
             if !flash.is_programmed(page) {
                 continue;
             }
             match written(flash, page).map(|view| log.format.decode(view.oob)) {
                 Ok(Some(oob)) => report.pages[oob.kind as usize] += 1,
-                Ok(None) | Err(_) => {
+                unreadable => {
+                    if let Err(KvError::Failed(why)) = unreadable {
+                        failure.get_or_insert(why);
+                    }
                     report.pages_unreadable += 1;
                     name_origin(flash, &geometry, page, report);
                 }
@@ -63,7 +67,8 @@ impl Walk<'_> {
         }
         if report.pages_unreadable > 0 {
             let readable: u64 = report.pages.iter().sum();
-            let what = format!("{} pages cannot be read, {readable} can", report.pages_unreadable);
+            let why = failure.map_or_else(String::new, |why| format!(": {why}"));
+            let what = format!("{} pages cannot be read, {readable} can{why}", report.pages_unreadable);
             report.find(Harm::NotMounted, "flash", what);
         }
     }
@@ -155,8 +160,8 @@ impl Walk<'_> {
             Ok(None) => return self.miss(page, "lies on a page that was never written"),
             Err(why) => {
                 self.report.pages_unreadable += 1;
-                if let MediaError::Failed(why) = &why {
-                    let what = format!("what keeps the pages cannot read it, now at least: {why}");
+                if let MediaError::Failed(cause) = &why {
+                    let what = format!("the disk cannot read it, at least now: {cause}");
                     self.report.find(Harm::DriveStops, page_name(self.media, page), what);
                 }
                 let Media { flash, space, .. } = &mut *self.media;
