@@ -5,7 +5,7 @@ use kvssd_measure::{Latencies, Observer};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::sync::RwLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,9 +51,10 @@ pub(crate) fn work_together(
     observer: &mut dyn Observer,
     work: impl Fn(u32, &Watch) -> Result<Latencies, EmbeddedError> + Sync,
 ) -> Result<Worked, EmbeddedError> {
-    let (watch, gate) = (Watch::default(), RwLock::new(()));
+    let (watch, gate, arrived) = (Watch::default(), RwLock::new(()), AtomicU32::new(0));
     let (ended, all_ended) = channel::<()>();
     let one = |thread: u32| {
+        arrived.fetch_add(1, Ordering::Relaxed);
         drop(gate.read());
         let start = Instant::now();
         let worked = work(thread, &watch).inspect_err(|_| watch.is_over.store(true, Ordering::Relaxed));
@@ -75,6 +76,9 @@ pub(crate) fn work_together(
             .collect();
         // Those that were started have nothing to do without the others.
         watch.is_over.store(spawned.is_err(), Ordering::Relaxed);
+        while spawned.is_ok() && arrived.load(Ordering::Relaxed) < threads {
+            thread::yield_now();
+        }
         drop((closed, ended));
         let spawned = spawned.map_err(EmbeddedError::Thread)?;
         while all_ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {

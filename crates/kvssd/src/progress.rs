@@ -95,8 +95,8 @@ pub fn bar(total: u64, name: &str, others: Option<&MultiProgress>) -> ProgressBa
         None => bar,
     };
     bar.set_message(name.to_owned());
-    // A bar that ticks by itself takes a thread, and panics where there is none. A hidden one shows nothing.
-    if !bar.is_hidden() && thread::Builder::new().spawn(|| ()).is_ok() {
+    // A bar that ticks by itself takes a thread, and panics where there is none: is there one more?
+    if !bar.is_hidden() && thread::Builder::new().spawn(|| ()).is_ok_and(|thread| thread.join().is_ok()) {
         bar.enable_steady_tick(Duration::from_millis(200));
     }
     bar

@@ -73,7 +73,7 @@ pub fn run(options: &ServeOptions) -> Outcome {
     let metrics_note =
         watcher.as_ref().map_or_else(String::new, |(address, _)| format!(", metrics on http://{address}/metrics"));
     let line = format!("serving {} on {} as {nqn}{metrics_note}\n", image.display(), server.address());
-    thread::scope(|scope| {
+    let served = thread::scope(|scope| {
         let serve = || -> Outcome {
             if let Some(reload) = &reload {
                 start(thread::Builder::new().spawn_scoped(scope, || reload.attend(&subsystem, &is_wanted, &stop)))?;
@@ -84,16 +84,17 @@ pub fn run(options: &ServeOptions) -> Outcome {
             Ok(())
         };
         let served = serve();
-        // Who attends ends with it.
+        // The threads of this scope end by it.
         stop.store(true, Ordering::Relaxed);
         served
-    })?;
+    });
     if let Some((_, thread)) = watcher {
         // One that panicked has said so.
         let _ = thread.join();
     }
     let failure = subsystem.failure();
     let closed = subsystem.close();
+    served?;
     match (failure, closed) {
         (Some(why), _) => Err(failed(image, why)),
         (None, Err(error)) => Err(failed(image, error.to_string())),

@@ -59,7 +59,7 @@ pub fn run_each<T: Send>(
         }
     };
     thread::scope(|scope| {
-        // Of threads that the machine does not give, this one is one.
+        // Where the machine gives fewer threads, this one works too.
         let spawn = || thread::Builder::new().spawn_scoped(scope, work);
         let workers: Vec<_> = (0..cores).map_while(|_| spawn().ok()).collect();
         if workers.len() < cores {
