@@ -25,7 +25,7 @@ use serde_json::json;
 use std::io;
 use std::path::Path;
 
-/// A drive that is filled less far than this part of what was asked for has refused more: nothing else makes it so little.
+/// Less of what was asked for is told.
 const FILLED_SHARE_MIN: f64 = 0.95;
 
 /// Runs the bench.
@@ -43,11 +43,10 @@ pub fn run(options: &BenchOptions) -> Outcome {
     if options.drive.series.is_some() && !files.json.is_wanted() && !files.html.is_wanted() {
         return Err(SimError::Setup("--series goes into the report: give --json FILE or --html FILE".to_owned()).into());
     }
+    note_fills(options, &experiments)?;
     let Some(path) = &options.drive.trace_out else {
         let jobs = experiments.iter().map(job).collect::<Result<_, _>>()?;
-        let results = workers::run_each(jobs, &Limits::of_machine(), "runs");
-        note_fills(options, results.iter().filter_map(|(_, result)| result.as_ref().ok()).flatten());
-        return show_done(&experiments, results, &files);
+        return show_done(&experiments, workers::run_each(jobs, &Limits::of_machine(), "runs"), &files);
     };
     let [experiment] = &experiments[..] else {
         return Err(SimError::Setup("--trace-out shows one run: name one --design".to_owned()).into());
@@ -61,18 +60,21 @@ pub fn run(options: &BenchOptions) -> Outcome {
     show(&experiments, &[vec![run]], &files, files.take_stdout() || trace_file.takes_stdout())
 }
 
-/// Tells of designs that could not be filled as far as they should.
-fn note_fills<'r>(options: &BenchOptions, reports: impl Iterator<Item = &'r RunReport>) {
-    let drive = &options.drive;
-    if options.from.is_some() || options.records.is_some() || drive.kvbench.is_some() || !drive.db_bench.is_empty() {
-        return;
+/// Tells of designs that are filled less far than they should, since no more pairs fit.
+fn note_fills(options: &BenchOptions, experiments: &[Experiment]) -> Result<(), Failure> {
+    if options.from.is_some() || options.records.is_some() {
+        return Ok(());
     }
-    let asked = drive.fill.unwrap_or(Setup::FILL);
-    for RunReport { design, fill, .. } in reports.filter(|report| report.fill < FILLED_SHARE_MIN * asked) {
-        note(&format!(
-            "{design}: pairs take {fill:.3} of the flash, not {asked:.3} (--fill): beside its reserves and index no more fit"
-        ));
+    let asked = options.drive.fill.unwrap_or(Setup::FILL);
+    for experiment in experiments {
+        if let Some(filled) = experiment.filled_share()?.filter(|filled| *filled < FILLED_SHARE_MIN * asked) {
+            note(&format!(
+                "{}: pairs take {filled:.3} of the flash, not {asked:.3} (--fill): beside its reserves and index no more fit",
+                experiment.design_name()
+            ));
+        }
     }
+    Ok(())
 }
 
 /// Where the report goes.

@@ -44,7 +44,7 @@ pub enum SimError {
     },
     /// The drive is too small for the records.
     #[error(
-        "the drive of design {design} is full after {stored} of {records} records: ask for fewer --records, smaller values or a larger --scale"
+        "the drive of design {design} is full after {stored} of {records} records: ask for fewer records, smaller values or a larger --scale"
     )]
     Full {
         /// The design.

@@ -20,6 +20,7 @@ pub use work::{DbBenchWork, KvBenchWork, Work, YcsbWork};
 
 use crate::error::SimError;
 use crate::report::RunReport;
+use crate::setup::Setup;
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, DesignError, DesignTable};
 use kvssd_measure::Observer;
@@ -73,6 +74,17 @@ impl Experiment {
         let begun = self.work.fill(&self.bed()?, observer)?;
         let runs = self.work.run_on(begun, None, observer)?;
         Ok(runs.into_iter().map(|run| run.report).collect())
+    }
+
+    /// The part of the flash that the records of a workload of YCSB fill, each as large as the largest; none of other work.
+    ///
+    /// # Errors
+    /// When this program has no such drive.
+    pub fn filled_share(&self) -> Result<Option<f64>, SimError> {
+        let Work::Ycsb(work) = &self.work else { return Ok(None) };
+        let Bed { design, profile, .. } = self.bed()?;
+        let charged = Setup::bytes_charged(&design, &profile, work.key_bytes, work.value_bytes);
+        Ok(Some(work.records as f64 * charged / profile.geometry.raw_bytes() as f64))
     }
 
     fn bed(&self) -> Result<Bed, SimError> {

@@ -49,16 +49,22 @@ impl Setup {
     #[must_use]
     pub fn records_of(fill: f64, design: &Design, profile: &Profile, key_bytes: usize, value_bytes: u32) -> u64 {
         const SHARE_OF_CAPACITY: f64 = 0.9;
-        let head = RecordHead { key_bytes: key_bytes as u32, value_bytes };
-        let charged = match design.takes_keys() {
-            true => design.packing(&profile.geometry).bytes_charged(&head) as f64,
-            false => f64::from(value_bytes.max(1).next_multiple_of(BLOCK_BYTES)),
-        };
+        let charged = Setup::bytes_charged(design, profile, key_bytes, value_bytes);
         let share = profile.geometry.raw_bytes() as f64 * fill / charged;
         let fits = design.capacity_bytes(profile) as f64 * SHARE_OF_CAPACITY / charged;
         let known = design.pairs_max(profile).map_or(f64::MAX, |pairs| pairs as f64 * SHARE_OF_CAPACITY);
         let records = (share.min(fits).min(known) as u64).max(1);
         Setup::with_room_for_index(records, charged, design, profile, key_bytes)
+    }
+
+    /// The bytes of flash that a record takes, with all that a design gives to it.
+    #[must_use]
+    pub fn bytes_charged(design: &Design, profile: &Profile, key_bytes: usize, value_bytes: u32) -> f64 {
+        let head = RecordHead { key_bytes: key_bytes as u32, value_bytes };
+        match design.takes_keys() {
+            true => design.packing(&profile.geometry).bytes_charged(&head) as f64,
+            false => f64::from(value_bytes.max(1).next_multiple_of(BLOCK_BYTES)),
+        }
     }
 
     /// At most `records`, so many that they and the index fit.

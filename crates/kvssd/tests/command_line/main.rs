@@ -4,6 +4,7 @@
 mod again;
 #[cfg(unix)]
 mod authentication;
+#[cfg(unix)]
 mod damaged;
 mod desk;
 #[cfg(unix)]
@@ -185,7 +186,8 @@ fn what_was_done_before_an_interrupt_is_shown_and_kept() {
     }
     let desk = Desk::new();
     // The one fills few pairs, and is done long before the other.
-    let bench = "bench --scale 1/256 --value-bytes 30 --overwrites 0 --operations 10 --design kaml --design plus";
+    let bench =
+        "bench --quiet --scale 1/256 --value-bytes 30 --overwrites 0 --operations 10 --design kaml --design plus";
     // On a busy machine the one is done later, and the other later still.
     let output = [3, 9, 27, 81].into_iter().find_map(|seconds| {
         let output = interrupted_after(seconds, &desk, &format!("{bench} --json runs.json"));
@@ -193,8 +195,6 @@ fn what_was_done_before_an_interrupt_is_shown_and_kept() {
     });
     let output = output.expect("none is done before the interrupt");
     let message = String::from_utf8_lossy(&output.stderr);
-    let (fill, message) = message.split_once('\n').unwrap();
-    assert!(fill.starts_with("kvssd: kaml: pairs take 0.033 of the flash"), "{fill}");
     assert_eq!(message, "kvssd: 1 of 2 designs were done before the interrupt\nkvssd: interrupted\n");
     assert!(String::from_utf8_lossy(&output.stdout).contains("kaml"));
     assert!(desk.read("runs.json").contains("interrupted: 1 of 2 designs are here"));
