@@ -211,10 +211,10 @@ impl Record {
         let Load { key_bytes, value_bytes, .. } = *load;
         let page_bytes = f64::from(profile.geometry.page_bytes);
         let user_bytes = f64::from(key_bytes + value_bytes);
-        if design.layout == RecordLayout::Blocks {
-            return Record::of_blocks(design.packing(&profile.geometry).grain_bytes, load, page_bytes);
-        }
         let packing = design.packing(&profile.geometry);
+        if design.layout == RecordLayout::Blocks {
+            return Record::of_blocks(packing.grain_bytes, load, page_bytes);
+        }
         let head = RecordHead { key_bytes, value_bytes };
         let (page_grains, unbroken) = (packing.grains_per_page, packing.unbroken_bytes(&head));
         let grains = packing.grains_of_record(&head);
@@ -244,9 +244,7 @@ impl Record {
             page_bytes,
         }
     }
-}
 
-impl Record {
     /// A value on a block drive that maps so many bytes at once: values lie one behind the other, wherever that is.
     fn of_blocks(mapped_bytes: u32, load: &Load, page_bytes: f64) -> Self {
         let (mapped_bytes, value_bytes) = (u64::from(mapped_bytes), u64::from(load.value_bytes.max(1)));

@@ -211,7 +211,10 @@ impl TurnWait {
         } else if most == busy.cores {
             (1.0, 1.0)
         } else {
-            (commands.retrieve.reads(), commands.store.times(load.batch_pairs, drive).reads())
+            // Who reads nothing waits for programs, which make room in the write buffer, where nobody else keeps the dies busy.
+            let of_retrieve = commands.retrieves.min(1.0) * commands.retrieve.reads();
+            let of_store = commands.store.times(load.batch_pairs, drive).reads();
+            (of_retrieve, if of_retrieve + of_store > 0.0 { of_store } else { 1.0 })
         };
         let turns = commands.retrieves * of_retrieve + batches * of_store;
         if most < 0.99 * LOAD_MAX || left_ns <= 0.0 || turns <= 0.0 {
