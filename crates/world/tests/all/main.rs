@@ -11,8 +11,20 @@ mod transactions;
 mod turns;
 mod wire;
 
+use kvssd_designs::DESIGNS;
+use kvssd_ftl::Design;
 use kvssd_world::lives::{SCENARIOS, Scenario};
-use std::env;
+use std::{env, thread};
+
+/// All designs side by side: the longest does not keep the others waiting.
+fn of_each_design(work: impl Fn(&Design) + Sync) {
+    let (designs, work) = (&DESIGNS, &work);
+    thread::scope(|scope| {
+        for design in designs {
+            scope.spawn(move || work(design));
+        }
+    });
+}
 
 /// What an environment variable says.
 fn variable(name: &str) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Each call of a scripted life is struck in each way, and nothing is lost that was answered.
 
-use kvssd_designs::DESIGNS;
+use crate::of_each_design;
 use kvssd_world::lives::{Report, sweep};
 
 /// In the tests every so manieth call is struck.
@@ -10,7 +10,7 @@ const CALLS_MAX: u64 = 1700;
 
 #[test]
 fn no_call_that_is_struck_loses_anything() {
-    for design in &DESIGNS {
+    of_each_design(|design| {
         let mut report = Report::default();
         for seed in (design.name.len() as u64..3 * CALLS_MAX).step_by(STRIDE) {
             if let Err(loss) = sweep::run(design, seed, &mut report) {
@@ -18,5 +18,5 @@ fn no_call_that_is_struck_loses_anything() {
             }
         }
         assert!(report.kills > 10 && report.failures > 3, "{}: {report:?}", design.name);
-    }
+    });
 }
