@@ -105,7 +105,7 @@ pub struct Connection {
     is_stalled: bool,
     /// When the host may have its next command executed, which is ready.
     opens: Option<Nanos>,
-    /// When the host's keep-alive was over that is over. What came while this connection waited for the drive is not read yet.
+    /// The keep-alive deadline that had passed at the last look. What came meanwhile is read before it ends the controller.
     overdue: Option<Nanos>,
     began: Nanos,
 }

@@ -31,7 +31,7 @@ pub enum ImageFault {
     #[error("it is not a kvssd image; give the path of one (the file is left as it is)")]
     Foreign,
     /// A file without a byte.
-    #[error("it is empty: somebody has just begun to create it, or was stopped then; remove it if nobody is at it")]
+    #[error("it is empty: it is being created, or its creation was stopped; remove it if nobody creates it")]
     Empty,
     /// The process that created it did not come to the end.
     #[error("its creation was not finished; remove it and create it again")]
