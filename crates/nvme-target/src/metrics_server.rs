@@ -47,17 +47,20 @@ pub fn serve_metrics(
     let body = move || {
         let mut scrapes: Vec<Scrape> = Vec::new();
         while !stop.load(Ordering::Relaxed) {
-            wait(&listener, &scrapes);
+            let has_come = wait(&listener, &scrapes);
             scrapes.retain_mut(|scrape| scrape.advance(&subsystem).unwrap_or(false));
-            accept(&listener, &mut scrapes);
+            if has_come {
+                accept(&listener, &mut scrapes);
+            }
         }
     };
     let spawned = thread::Builder::new().name("metrics".to_owned()).spawn(body);
     Ok((bound, spawned.map_err(|why| ServeError::Thread { why: why.to_string() })?))
 }
 
-/// Waits for connections, requests, room to write, or [`STOP_LOOK`].
-fn wait(listener: &TcpListener, scrapes: &[Scrape]) {
+/// Waits for connections, requests, room to write, or [`STOP_LOOK`]. Returns whether there is a connection to accept: without open files left
+/// to try it would fail though nobody asks.
+fn wait(listener: &TcpListener, scrapes: &[Scrape]) -> bool {
     let mut polled = vec![PollFd::new(listener, PollFlags::IN)];
     polled.extend(scrapes.iter().map(|scrape| {
         let wanted = if scrape.response.is_empty() { PollFlags::IN } else { PollFlags::OUT };
@@ -65,6 +68,7 @@ fn wait(listener: &TcpListener, scrapes: &[Scrape]) {
     }));
     // An interrupted wait counts as one that is over.
     let _ = poll(&mut polled, Some(&timespec(STOP_LOOK)));
+    !polled[0].revents().is_empty()
 }
 
 /// Accepts a few connections; the others wait in the system's queue.

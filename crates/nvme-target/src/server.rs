@@ -78,6 +78,9 @@ impl Server {
             // An interrupted wait counts as one that is over.
             let _ = poll(&mut waited, Some(&timespec(STOP_LOOK)));
             threads.retain(|thread| !thread.is_finished());
+            if waited[0].revents().is_empty() {
+                continue;
+            }
             match self.listener.accept() {
                 Ok((stream, peer)) => threads.extend(self.spawn_connection(stream, peer, began, threads.len(), stop)),
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
