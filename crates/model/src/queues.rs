@@ -211,10 +211,11 @@ impl TurnWait {
         } else if most == busy.cores {
             (1.0, 1.0)
         } else {
-            // Who reads nothing waits for programs, which make room in the write buffer, where nobody else keeps the dies busy.
-            let of_retrieve = commands.retrieves.min(1.0) * commands.retrieve.reads();
+            let of_retrieve = commands.retrieve.reads();
             let of_store = commands.store.times(load.batch_pairs, drive).reads();
-            (of_retrieve, if of_retrieve + of_store > 0.0 { of_store } else { 1.0 })
+            // Where nobody reads, stores wait for programs, which make room in the write buffer.
+            let is_read = commands.retrieves * of_retrieve + batches * of_store > 0.0;
+            (of_retrieve, if is_read { of_store } else { 1.0 })
         };
         let turns = commands.retrieves * of_retrieve + batches * of_store;
         if most < 0.99 * LOAD_MAX || left_ns <= 0.0 || turns <= 0.0 {
@@ -271,6 +272,7 @@ fn highest(mut low: f64, mut high: f64, is_possible: impl Fn(f64) -> bool) -> f6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Mix;
     use kvssd_designs::{KAML, ORIGINAL};
     use kvssd_flash::Profile;
 
@@ -324,16 +326,19 @@ mod tests {
     /// More clients than the busiest part can serve stand in line there, whichever it is, and nobody is lost.
     #[test]
     fn littles_law_holds_however_many_wait_for_the_busiest_part() {
-        let overrides = [
-            ("link.bytes_per_s", "20000000"),
-            ("nand.read_small_ns", "[9000000]"),
-            ("core_costs.comparison_ns", "90000"),
+        let half = load(1).mix;
+        let stores = Mix::Points { retrieves: 0.0, stores: 1.0, modifies: false };
+        let cases = [
+            (0, "link.bytes_per_s", "20000000", &ORIGINAL, half),
+            (1, "nand.read_small_ns", "[9000000]", &ORIGINAL, half),
+            (1, "nand.program_ns", "900000000", &KAML, stores),
+            (2, "core_costs.comparison_ns", "90000", &ORIGINAL, half),
         ];
-        for (part, (key, value)) in overrides.into_iter().enumerate() {
+        for (part, key, value, design, mix) in cases {
             let profile = Profile::load("kvvirt", &[(key.to_owned(), value.to_owned())]).unwrap();
             let profile = profile.scaled(1.0 / 1024.0).unwrap();
-            let load = Load { clients: 5000, ..load(1) };
-            let drive = Drive::new(&profile, &ORIGINAL, &load).unwrap();
+            let load = Load { clients: 5000, mix, ..load(1) };
+            let drive = Drive::new(&profile, design, &load).unwrap();
             let traffic = Traffic { look_up_reads: 0.5, user_pages: 0.125, index_pages: 0.5, ..Traffic::default() };
             let commands = Commands::new(&drive, &load, &traffic, &[0.5]);
             let Loop { rate, busy, turn_wait_ns: wait, .. } = closed_loop(&drive, &load, &traffic, &commands);
@@ -341,6 +346,10 @@ mod tests {
             let waits_ns = commands.retrieves * wait.retrieve_ns + commands.stores * wait.store_ns;
             let mean_ns = commands.mean_ns(&drive, &load, &busy) + waits_ns;
             assert!((rate * mean_ns / 5000.0 - 1.0).abs() < 0.01 && waits_ns > 0.0, "{key}: {}", rate * mean_ns);
+            if key == "nand.read_small_ns" {
+                let of_reads = commands.retrieve.reads() / commands.store.reads();
+                assert!((wait.retrieve_ns / wait.store_ns / of_reads - 1.0).abs() < 1e-9, "each read waits as long");
+            }
         }
     }
 
