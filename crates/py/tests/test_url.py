@@ -25,6 +25,11 @@ class Service(NamedTuple):
     process: subprocess.Popen[str]
     url: str
 
+    def stop(self) -> None:
+        """Has it keep silent until SIGCONT. A process answers on until it has stopped."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
@@ -148,7 +153,7 @@ def test_an_interrupt_ends_a_wait_for_a_drive_that_is_silent(service: Service) -
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with kvssd.open(service.url) as store:
         store[b"one"] = b"1"
-        service.process.send_signal(signal.SIGSTOP)
+        service.stop()
         # The first call waits for an answer, the second one for a connection.
         for _ in range(2):
             threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -181,7 +186,7 @@ def test_a_handler_may_use_the_store_whose_call_it_interrupts(service: Service) 
     def interrupted(handler: Callable[[int, object], None]) -> bytes:
         """What a call gets that the handler interrupts while the drive is silent."""
         before = signal.signal(signal.SIGUSR1, handler)
-        service.process.send_signal(signal.SIGSTOP)
+        service.stop()
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGUSR1)).start()
         begin = time.monotonic()
         try:
@@ -200,12 +205,18 @@ def test_a_handler_may_use_the_store_whose_call_it_interrupts(service: Service) 
 
 def test_a_thread_that_waits_for_a_silent_drive_does_not_break_the_end_of_the_program(service: Service) -> None:
     program = (
-        "import kvssd, os, signal, sys, threading, time\n"
+        "import kvssd, sys, threading, time\n"
         "store = kvssd.open(sys.argv[1])\n"
-        "os.kill(int(sys.argv[2]), signal.SIGSTOP)\n"
+        "print('connected', flush=True)\n"
+        "sys.stdin.readline()\n"
         "threading.Thread(target=lambda: store[b'one'], daemon=True).start()\n"
         "time.sleep(0.3)\n"
     )
-    command = [sys.executable, "-c", program, service.url, str(service.process.pid)]
-    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=20)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    command = [sys.executable, "-c", program, service.url]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "connected\n"
+        service.stop()
+        _, said = running.communicate("go on\n", timeout=20)
+    assert (running.returncode, said) == (0, "")
