@@ -58,8 +58,7 @@ impl Setup {
     }
 
     /// The bytes of flash that a record takes, with all that a design gives to it.
-    #[must_use]
-    pub fn bytes_charged(design: &Design, profile: &Profile, key_bytes: usize, value_bytes: u32) -> f64 {
+    pub(crate) fn bytes_charged(design: &Design, profile: &Profile, key_bytes: usize, value_bytes: u32) -> f64 {
         let head = RecordHead { key_bytes: key_bytes as u32, value_bytes };
         match design.takes_keys() {
             true => design.packing(&profile.geometry).bytes_charged(&head) as f64,

@@ -232,4 +232,7 @@ fn where_no_thread_can_be_started_work_is_done_without_or_refused_in_a_line() {
         assert!(status == Some(3) && said.lines().count() == 1, "{arguments}: {said}");
         assert!(said.contains("no thread can be started"), "{arguments}: {said}");
     }
+    desk.prints("check drive.kv");
+    desk.prints("put parts.kv a 1");
+    assert_eq!([desk.prints("get drive.kv b"), desk.prints("get parts.kv a")], ["2", "1"]);
 }

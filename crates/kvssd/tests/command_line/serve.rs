@@ -68,6 +68,14 @@ impl Service {
     }
 }
 
+impl Drop for Service {
+    /// A test that fails leaves none behind.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// One queue of a host that pipelines.
 pub struct Queue {
     stream: TcpStream,

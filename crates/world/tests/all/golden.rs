@@ -1,13 +1,12 @@
 //! Images of every format version are opened by today's program in the middle of a world that kills it, and lose nothing of what they had.
 
+use crate::of_each_design;
 use kvssd_designs::DESIGNS;
 use kvssd_flash::SimulatedDisk;
 use kvssd_ftl::Design;
 use kvssd_world::lives::{PATH, Report, solo};
 use std::fs;
-use std::panic::resume_unwind;
 use std::path::Path;
-use std::thread;
 
 /// The images, as `crates/device/tests/all/images/golden.rs` packs them.
 const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../device/tests/images");
@@ -53,10 +52,7 @@ mod campaigns {
     #[test]
     #[ignore = "a campaign: .ci/run has it"]
     fn images_of_every_version_live_on() {
-        let lived: usize = thread::scope(|scope| {
-            let running: Vec<_> = DESIGNS.into_iter().map(|design| scope.spawn(move || live_on(&design))).collect();
-            running.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic))).sum()
-        });
+        let lived: usize = of_each_design(live_on).into_iter().sum();
         assert!(lived >= 2 * DESIGNS.len());
     }
 }

@@ -14,16 +14,16 @@ mod wire;
 use kvssd_designs::DESIGNS;
 use kvssd_ftl::Design;
 use kvssd_world::lives::{SCENARIOS, Scenario};
+use std::panic::resume_unwind;
 use std::{env, thread};
 
-/// All designs side by side: the longest does not keep the others waiting.
-fn of_each_design(work: impl Fn(&Design) + Sync) {
+/// What comes of each design, side by side: the longest does not keep the others waiting.
+fn of_each_design<T: Send>(work: impl Fn(&Design) -> T + Sync) -> Vec<T> {
     let (designs, work) = (&DESIGNS, &work);
     thread::scope(|scope| {
-        for design in designs {
-            scope.spawn(move || work(design));
-        }
-    });
+        let running: Vec<_> = designs.iter().map(|design| scope.spawn(move || work(design))).collect();
+        running.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
 }
 
 /// What an environment variable says.

@@ -5,7 +5,6 @@
 use crate::{number, of_each_design, scenario, variable};
 use kvssd_designs::PLUS;
 use kvssd_world::lives::Report;
-use std::sync::Mutex;
 use std::time::Instant;
 
 /// Drives of each design with several programs or threads.
@@ -19,26 +18,24 @@ const DRIVES_SOLO: u64 = 6;
 fn live(name: &str, drives: u64) {
     let (drives, first) = (number("WORLD_DRIVES").unwrap_or(drives), number("WORLD_SEED").unwrap_or(1));
     let only = variable("DESIGN");
-    let losses = Mutex::new(Vec::new());
-    of_each_design(|design| {
+    let losses = of_each_design(|design| {
+        let mut losses = Vec::new();
         if only.as_deref().is_some_and(|only| only != design.name) {
-            return;
+            return losses;
         }
         let (mut report, began) = (Report::default(), Instant::now());
         for seed in first..first + drives {
             if let Err(loss) = (scenario(name).run)(design, seed, &mut report) {
                 let (what, history) = (loss.what, loss.history.join("\n  "));
                 println!("{name} {} seed {seed} life {}: {what}", design.name, loss.life);
-                losses
-                    .lock()
-                    .unwrap()
-                    .push(format!("{name} {} seed {seed} life {}: {what}\n  {history}", design.name, loss.life));
+                losses.push(format!("{name} {} seed {seed} life {}: {what}\n  {history}", design.name, loss.life));
             }
         }
         let rate = report.lives as f64 / began.elapsed().as_secs_f64();
         println!("{name} {}: {rate:.0} lives/s, {report:?}", design.name);
+        losses
     });
-    let losses = losses.into_inner().unwrap();
+    let losses = losses.concat();
     assert!(losses.is_empty(), "{} losses\n{}", losses.len(), losses[..losses.len().min(3)].join("\n"));
 }
 
