@@ -61,7 +61,8 @@ pub struct PairCacheStats {
 
 impl PairCache {
     /// Opens the cache in a namespace, with the pairs that are there, in the order of the index. Each is asked for its length, which takes some
-    /// microseconds. Pairs beyond the plan's budget are evicted.
+    /// microseconds. Pairs beyond the plan's budget are evicted. Where a page of an image cannot be read, the cache has the pairs whose keys can be
+    /// told all the same.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`] and [`Namespace::delete`].
@@ -86,10 +87,14 @@ impl PairCache {
             opened: Instant::now(),
             state: Mutex::new(state),
         };
-        for key in namespace.keys(None) {
-            let key = key?;
+        for key in keys_of_all(namespace)? {
+            let value_bytes = match namespace.retrieve_into(&key, 0, &mut []) {
+                // To be evicted like any other.
+                Err(Error::Damaged { .. }) => Some(0),
+                value_bytes => value_bytes?,
+            };
             // A pair that was deleted meanwhile has no length.
-            if let Some(value_bytes) = namespace.retrieve_into(&key, 0, &mut [])? {
+            if let Some(value_bytes) = value_bytes {
                 let is_too_large = key.len() as u64 + u64::from(value_bytes) > plan.budget_bytes;
                 let leaving = if is_too_large { vec![key] } else { cache.lock().take_in(&key, value_bytes.into()) };
                 cache.delete_each(namespace, &leaving)?;
@@ -295,6 +300,17 @@ impl State {
             self.cache.remove(key);
         }
         !self.cache.contains(key)
+    }
+}
+
+/// All keys of a namespace. If a page of an image cannot be read, those that can be told all the same.
+fn keys_of_all(namespace: Namespace<'_>) -> Result<Vec<OwnedKey>, Error> {
+    match namespace.keys(None).collect() {
+        Err(damaged @ Error::Damaged { .. }) => match namespace.salvage_keys() {
+            Ok(keys) => Ok(keys.into_iter().collect()),
+            Err(_) => Err(damaged),
+        },
+        keys => keys,
     }
 }
 

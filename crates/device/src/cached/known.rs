@@ -94,18 +94,14 @@ impl Caches {
     }
 
     /// Looks up the pairs of a cache, if that was not done since the mount. They are admitted in the order of their stores; surplus pairs leave,
-    /// and, where there is a time to live, those whose age is not known.
+    /// and, where there is a time to live, those whose age is not known. Pairs whose keys cannot be read are not among them.
     pub(super) fn know(&mut self, records: &mut dyn Records, namespace: NamespaceId) -> Result<(), KvError> {
         let cache = self.all.get(&namespace).expect("it is a cache");
         if cache.held.is_some() {
             return Ok(());
         }
         let attributes = cache.attributes.clone();
-        let mut found: Vec<Found> = Vec::new();
-        each_key(records, namespace, |records, key| {
-            found.push(look_at(records, namespace, key)?);
-            Ok(())
-        })?;
+        let mut found = all_of(records, namespace)?;
         records.then();
         found.sort();
         let mut held = KeyedCache::within(&attributes.plan, self.dram_share());
@@ -123,6 +119,26 @@ impl Caches {
         (cache.held, cache.stamp) = (Some(held), last.max(cache.stamp));
         self.leave(records, namespace, leaving)
     }
+}
+
+/// All pairs of a namespace, in the order of their keys in the index. If a page cannot be read, those whose keys can be told all the same.
+fn all_of(records: &mut dyn Records, namespace: NamespaceId) -> Result<Vec<Found>, KvError> {
+    let mut found = Vec::new();
+    let listed = each_key(records, namespace, |records, key| {
+        found.push(look_at(records, namespace, key)?);
+        Ok(())
+    });
+    let Err(unread @ KvError::Unrecovered(_)) = listed else { return listed.map(|()| found) };
+    let Some(engine) = records.engine_mut() else { return Err(unread) };
+    let mut found = Vec::new();
+    for key in engine.salvage_keys(namespace)? {
+        let key = Key::new(&key)?;
+        // What says that a key was deleted may be lost.
+        if records.execute(namespace, Command::Exist { key }) != Err(KvError::KeyNotFound) {
+            found.push(look_at(records, namespace, key)?);
+        }
+    }
+    Ok(found)
 }
 
 /// When a pair was stored, and its bytes. A pair that cannot be read counts as the oldest.

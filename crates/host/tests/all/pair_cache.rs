@@ -131,6 +131,28 @@ fn a_pair_that_is_larger_than_the_whole_cache_leaves_as_it_is_opened() {
 }
 
 #[test]
+fn a_cache_opens_on_an_image_with_a_damaged_page_with_the_pairs_of_all_others() {
+    let folder = tempfile::tempdir().unwrap();
+    for design in ["plus", "tessera", "pink"] {
+        let path = folder.path().join(design);
+        let store = Store::open(&path, options(design)).unwrap();
+        let cache = PairCache::open(store.own_namespace(), &plan(1 << 24, EvictionKind::Lru)).unwrap();
+        (0..300u32).for_each(|key| assert!(cache.store(&store, &key.to_be_bytes(), &value(key)).unwrap()));
+        store.close().unwrap();
+        let mut image = std::fs::read(&path).unwrap();
+        let at = image.windows(64).rposition(|bytes| *bytes == [100; 64]).unwrap();
+        image[at] ^= 1;
+        std::fs::write(&path, image).unwrap();
+        let store = Store::open(&path, options(design)).unwrap();
+        let cache = PairCache::open(store.own_namespace(), &plan(1 << 24, EvictionKind::Lru)).unwrap();
+        let read = |key: u32| cache.retrieve(&store, &key.to_be_bytes());
+        let whole = (0..300).filter(|&key| read(key).is_ok_and(|found| found == Some(value(key)))).count();
+        assert!((200..300).contains(&whole) && matches!(read(100), Err(Error::Damaged { .. })), "{design}: {whole}");
+        assert!(cache.store(&store, b"new", b"1").unwrap());
+    }
+}
+
+#[test]
 fn who_is_kept_out_leaves_nothing_old_behind() {
     let folder = TempDir::new().unwrap();
     let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();

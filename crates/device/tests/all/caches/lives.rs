@@ -43,6 +43,46 @@ fn a_cache_comes_back_with_its_pairs_in_the_order_in_which_they_were_stored() {
     }
 }
 
+/// A page that cannot be read costs the pairs whose records lie in it, and nothing else.
+#[test]
+fn a_damaged_page_costs_a_cache_the_pairs_in_it() {
+    const PAIRS: usize = 300;
+    let folder = tempfile::tempdir().unwrap();
+    for design in designs() {
+        let path = folder.path().join(format!("{design} damaged.kv"));
+        let mut drive = create(&path, design, None);
+        let id = create_cache(&mut drive, "a", "lru budget=10000000");
+        let name = |pair: usize| format!("pair {pair:03}").into_bytes();
+        let value = |pair: usize| name(pair).repeat(50);
+        (0..PAIRS).for_each(|pair| drop(store(&mut drive, id, &name(pair), &value(pair)).unwrap()));
+        drive.close().unwrap();
+        let mut image = std::fs::read(&path).unwrap();
+        let lost = value(100);
+        // Behind what was staged of it.
+        let at = image.windows(64).rposition(|bytes| *bytes == lost[..64]).unwrap();
+        image[at] ^= 1;
+        std::fs::write(&path, image).unwrap();
+        let mut drive = Drive::open(&path, OpenOptions::default()).unwrap();
+        let asked = |drive: &mut Drive, pair: usize| {
+            let name = name(pair);
+            let command = Command::Retrieve { key: key(&name), offset_bytes: 0, length_bytes: u32::MAX };
+            match drive.execute_in(id, command) {
+                Ok(Reply::Retrieved { value: found, .. }) => assert_eq!(found.to_vec(), value(pair)),
+                Err(KvError::Unrecovered(_)) => return 1,
+                other => panic!("{design}, pair {pair}: {other:?}"),
+            }
+            0
+        };
+        let damaged: usize = (0..PAIRS).map(|pair| asked(&mut drive, pair)).sum();
+        assert!((1..50).contains(&damaged) && asked(&mut drive, 100) == 1, "{design}: {damaged} are damaged");
+        let held_bytes = drive.cache(id).unwrap().held_bytes as usize;
+        assert!((PAIRS - damaged) * 408 <= held_bytes && held_bytes <= PAIRS * 408, "{design}: {held_bytes}");
+        store(&mut drive, id, b"new", b"1").unwrap();
+        drive.execute_in(id, Command::Delete { key: key(b"new") }).unwrap();
+        drive.close().unwrap();
+    }
+}
+
 #[test]
 fn what_is_too_old_is_gone_also_when_the_drive_was_closed_meanwhile() {
     let folder = tempfile::tempdir().unwrap();
