@@ -70,8 +70,11 @@ pub(crate) struct GroupCursor {
 enum Position {
     NoOrder(KeyCursor),
     Ascending(KeyCursor),
-    /// The last key that was met, or the first that can be.
-    Descending(Box<[u8]>),
+    Descending {
+        last: Box<[u8]>,
+        /// Whether that key was met; before the first page it is the greatest that can be.
+        is_met: bool,
+    },
 }
 
 impl GroupCursor {
@@ -80,7 +83,7 @@ impl GroupCursor {
         let position = match order {
             Order::None => Position::NoOrder(KeyCursor::default()),
             Order::Ascending => Position::Ascending(KeyCursor::new(group.first().as_deref())),
-            Order::Descending => Position::Descending(group.last().into()),
+            Order::Descending => Position::Descending { last: group.last().into(), is_met: false },
         };
         GroupCursor { group, position, is_at_end: false }
     }
@@ -95,12 +98,13 @@ impl GroupCursor {
         let (mut keys, beyond) = match &mut self.position {
             Position::NoOrder(cursor) => (cursor.next_page(pairs)?, None),
             Position::Ascending(cursor) => (cursor.next_page(pairs)?, Some(Ordering::Greater)),
-            Position::Descending(last) => {
+            Position::Descending { last, is_met } => {
                 let mut keys = pairs.list_descending(Some(last), PAGE_KEYS)?;
+                if *is_met {
+                    keys.retain(|key| key != last);
+                }
                 if let Some(key) = keys.last() {
-                    let met = std::mem::replace(last, key.clone());
-                    // The greatest key that there can be is met when it is first, too.
-                    keys.retain(|key| *key != met || met.len() == usize::from(KEY_BYTES_MAX));
+                    (*last, *is_met) = (key.clone(), true);
                 }
                 (keys, Some(Ordering::Less))
             }

@@ -98,6 +98,38 @@ static void iterates(kvs_device_handle device, char *name, kvs_key_order order) 
   OK(kvs_close_key_space(space));
 }
 
+/* Keys as long as they may be, of more than one page of the iterator. */
+static void meets_the_longest_keys_once(kvs_device_handle device) {
+  enum { PAIRS = 600 };
+  static bool seen[PAIRS];
+  static char name[KVS_MAX_KEY_LENGTH + 1];
+  kvs_key_space_handle space = make(device, "longest", KVS_KEY_ORDER_DESCEND);
+  for (int i = 0; i < PAIRS; i++) {
+    snprintf(name, sizeof name, "%0*d", KVS_MAX_KEY_LENGTH, i);
+    OK(store(space, name, "", KVS_STORE_POST));
+  }
+  kvs_option_iterator option = {KVS_ITERATOR_KEY};
+  kvs_key_group_filter filter = {{0, 0, 0, 0}, {0}};
+  kvs_iterator_handle iterator;
+  uint8_t *buffer = kvs_malloc(KVS_ITERATOR_BUFFER_SIZE, 4096);
+  kvs_iterator_list list = {0, false, 0, buffer};
+  OK(kvs_create_iterator(space, &option, &filter, &iterator));
+  int met = 0;
+  while (!list.end) {
+    list.size = KVS_ITERATOR_BUFFER_SIZE;
+    OK(kvs_iterate_next(space, iterator, &list));
+    for (uint32_t i = 0; i < list.num_entries; i++, met++) {
+      snprintf(name, sizeof name, "%.*s", KVS_MAX_KEY_LENGTH, (char *)buffer + i * (4 + KVS_MAX_KEY_LENGTH) + 4);
+      MUST(met < PAIRS && atoi(name) == PAIRS - 1 - met && !seen[atoi(name)]);
+      seen[atoi(name)] = true;
+    }
+  }
+  MUST(met == PAIRS);
+  OK(kvs_delete_iterator(space, iterator));
+  kvs_free(buffer);
+  OK(kvs_close_key_space(space));
+}
+
 int main(int count, char **arguments) {
   MUST(count == 2);
   kvs_device_handle device;
@@ -105,6 +137,7 @@ int main(int count, char **arguments) {
   iterates(device, "none", KVS_KEY_ORDER_NONE);
   iterates(device, "ascending", KVS_KEY_ORDER_ASCEND);
   iterates(device, "descending", KVS_KEY_ORDER_DESCEND);
+  meets_the_longest_keys_once(device);
   OK(kvs_close_device(device));
   puts("iterators meet what they must");
   return 0;
