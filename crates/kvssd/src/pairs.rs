@@ -4,11 +4,12 @@
 //! checkpoint, which would take as long as the index is large: the next one who opens it does the journal again.
 
 use crate::Outcome;
-use crate::arguments::image::{DeleteOptions, ExistOptions, GetOptions, ListOptions, PutOptions};
+use crate::arguments::image::{DeleteOptions, ExistOptions, GetOptions, GivenValue, ListOptions, PutOptions};
 use crate::arguments::namespace::InNamespace;
 use crate::fail::Failure;
 use crate::output::{self, is_stdout, print_bytes, write_to};
 use crate::salvage::{Lost, each_key};
+use kvssd_device::LARGE_VALUE_BYTES_MAX;
 use kvssd_host::{Missing, Namespace, Options, Store};
 use kvssd_text::{Bytes, line};
 use std::fs::File;
@@ -18,16 +19,13 @@ use std::path::Path;
 /// The namespace that every image begins with.
 const FIRST: &str = "1";
 
-/// More than any drive takes: what is larger is refused without reading on.
-const VALUE_BYTES_READ_MAX: u64 = 64 << 20;
-
 /// Stores a pair.
 pub fn put(options: &PutOptions) -> Outcome {
     let PutOptions { image, key, value, file, sync, within } = options;
     let value = match (value, file) {
         (_, Some(path)) => value_in(path)?,
-        (Some(Bytes(bytes)), None) if *bytes != b"-" => bytes.clone(),
-        _ => value_in(Path::new("-"))?,
+        (Some(GivenValue::Bytes(bytes)), None) => bytes.clone(),
+        (Some(GivenValue::Input) | None, None) => value_in(Path::new("-"))?,
     };
     let store = open_or_create(image, *sync, within)?;
     namespace(&store, image, within)?.store(&key.0, &value).map_err(Failure::of_store(image))
@@ -118,10 +116,12 @@ fn value_in(path: &Path) -> Result<Vec<u8>, Failure> {
     let fail = Failure::of_input(path);
     let cannot = |error: std::io::Error| fail(format!("cannot be read: {error}"));
     let mut value = Vec::new();
-    let mut read = |from: &mut dyn Read| from.take(VALUE_BYTES_READ_MAX + 1).read_to_end(&mut value);
+    // What no drive takes is not read on.
+    let bytes_max = u64::from(LARGE_VALUE_BYTES_MAX);
+    let mut read = |from: &mut dyn Read| from.take(bytes_max + 1).read_to_end(&mut value);
     if is_stdout(path) { read(&mut stdin().lock()) } else { File::open(path).and_then(|mut file| read(&mut file)) }
         .map_err(cannot)?;
-    if value.len() as u64 > VALUE_BYTES_READ_MAX {
+    if value.len() as u64 > bytes_max {
         return Err(fail("it is larger than any value".to_owned()));
     }
     Ok(value)

@@ -6,6 +6,7 @@ use clap::Args;
 use kvssd_device::PARTITIONS_MAX;
 use kvssd_text::Bytes;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// `kvssd create`.
 #[derive(Debug, Args)]
@@ -81,7 +82,7 @@ pub struct PutOptions {
     /// The key, 1 to 255 bytes: text, or hex: and its bytes
     pub key: Bytes,
     /// The value: text, hex: and its bytes, or - for the standard input
-    pub value: Option<Bytes>,
+    pub value: Option<GivenValue>,
     /// Takes the value from a file
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -91,6 +92,26 @@ pub struct PutOptions {
     /// Which keys are meant
     #[command(flatten)]
     pub within: InNamespace,
+}
+
+/// The value of a pair, and where it is if it is not given.
+#[derive(Clone, Debug)]
+pub enum GivenValue {
+    /// Its bytes.
+    Bytes(Vec<u8>),
+    /// The standard input has it.
+    Input,
+}
+
+impl FromStr for GivenValue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "-" => Ok(GivenValue::Input),
+            _ => text.parse().map(|Bytes(bytes)| GivenValue::Bytes(bytes)),
+        }
+    }
 }
 
 /// `kvssd get`.

@@ -49,6 +49,7 @@ fn pairs_come_and_go() {
         fs::write(desk.path("value.bin"), b"from a file\r\n").unwrap();
         done(&desk, &["put", "drive.kv", "file", "--file", "value.bin"], b"");
         done(&desk, &["put", "drive.kv", "empty", ""], b"");
+        done(&desk, &["put", "drive.kv", "dash", "hex:2d"], b"not this");
         done(&desk, &["put", "drive.kv", "gone", "1", "--sync"], b"");
         done(&desk, &["delete", "drive.kv", "gone"], b"");
         for (key, value) in [
@@ -57,6 +58,7 @@ fn pairs_come_and_go() {
             ("hex:737464696e", b"\0two\nlines"),
             ("file", b"from a file\r\n"),
             ("empty", b""),
+            ("dash", b"-"),
         ] {
             assert_eq!(done(&desk, &["get", "drive.kv", key], b""), value, "{key}");
             assert_eq!(done(&desk, &["exist", "drive.kv", key], b""), b"");
@@ -68,11 +70,11 @@ fn pairs_come_and_go() {
         let from = done(&desk, &["list", "drive.kv", "--from", keys[2], "--count", "2"], b"");
         assert_eq!(String::from_utf8(from).unwrap().lines().collect::<Vec<_>>(), keys[2..4]);
         keys.sort_unstable();
-        assert_eq!(keys, ["city/oslo", "empty", "file", "hex:00ff", "stdin"]);
-        assert!(desk.prints("stat drive.kv").starts_with("pairs             5\n"));
+        assert_eq!(keys, ["city/oslo", "dash", "empty", "file", "hex:00ff", "stdin"]);
+        assert!(desk.prints("stat drive.kv").starts_with("pairs             6\n"));
         let info = desk.prints("info drive.kv");
         assert!(info.contains(&format!("{design}: index")) && info.contains("67108864 bytes"), "{info}");
-        assert!(desk.prints("check drive.kv").contains("pairs: 5"));
+        assert!(desk.prints("check drive.kv").contains("pairs: 6"));
     }
 }
 
