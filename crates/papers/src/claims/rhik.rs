@@ -32,6 +32,8 @@ const OCCUPANCY_PERCENT: u64 = 60;
 const VALUE_BYTES: [u32; 4] = [64, 1024, 4096, 32_768];
 /// Values for which the real drive's limit comes before its space does on a drive with grains of 512 B.
 const SMALL_VALUE_BYTES: u32 = 64;
+/// Values of one size together (section V-B: "consolidating to 1GB").
+const VALUES_BYTES: f64 = 1e9;
 /// Commands under way in asynchronous runs (rhik.7).
 const ASYNC_DEPTH: u32 = 64;
 /// What counts as higher.
@@ -179,8 +181,8 @@ impl Drives {
         Ok(Findings::from(claim).with([drawn::flash_reads(reads)]))
     }
 
-    /// Writes and reads of one value size in the order of the keys, as in figure 6: operations a second of virtual time. The paper's 1 GB
-    /// a size would be less than the write buffer at 1/64: here it is an eighth of the drive.
+    /// Writes and reads of one value size in the order of the keys, 1 GB of values (section V-B), as in figure 6: operations a second of virtual
+    /// time.
     fn rates(
         &self,
         design: &Design,
@@ -188,7 +190,7 @@ impl Drives {
         queue_depth: u32,
         observer: &mut dyn Observer,
     ) -> Result<[f64; 2], SimError> {
-        let records = (self.profile.geometry.raw_bytes() / 8 / u64::from(value_bytes.max(1024))).max(1000);
+        let records = ((VALUES_BYTES * self.scale) as u64 / u64::from(value_bytes)).max(1000);
         let mut session = Session::new(&self.setup(design, records, value_bytes, queue_depth), 0)?;
         session.fill(observer)?;
         let write = records as f64 / session.clock().as_seconds();

@@ -63,6 +63,12 @@ impl Blocks {
         }
         Ok(done)
     }
+
+    /// Says that nobody wants these bytes any more.
+    pub(super) fn trim(&mut self, offset_bytes: u64, length_bytes: u32, at: Nanos) -> Result<(), SimError> {
+        let trimmed = self.device.submit(Command::Deallocate { offset_bytes, length_bytes }, at);
+        trimmed.success().map(drop).map_err(SimError::Drive)
+    }
 }
 
 /// What a store says when its drive has no more room.

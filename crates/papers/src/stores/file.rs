@@ -23,8 +23,10 @@ impl File {
         Ok(File { number, bytes, extents: space.take(bytes).ok_or_else(full)? })
     }
 
-    pub(super) fn delete(&self, space: &mut Space) {
+    /// Gives back its space, which the drive learns of. Nobody waits for that.
+    pub(super) fn delete(&self, space: &mut Space, blocks: &mut Blocks, at: Nanos) -> Result<(), SimError> {
         space.give_back(&self.extents);
+        self.extents.iter().try_for_each(|&Extent { start, bytes }| blocks.trim(start, bytes as u32, at))
     }
 
     /// Reads the pages that a range of bytes lies in; gives when all are there.

@@ -11,7 +11,7 @@ use kvssd_sim::SimError;
 use kvssd_types::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Threads that measure bandwidth (section V-A).
+/// Threads that measure bandwidth (section V-A); of transactions the paper gives no number, and as many terminals are an estimate.
 pub(super) const THREADS: u32 = 8;
 /// Slots of the table of the microbenchmarks (section V-B: 64 million).
 const SLOTS: f64 = 64e6;
