@@ -39,16 +39,16 @@ impl RawCache {
         let admission = rules.collect::<Result<_, _>>().map_err(|why| InvalidError::new_err(why.to_string()))?;
         let plan = CachePlan { budget_bytes, eviction, admission };
         let cache =
-            store.get().on_store(py, |store| PairCache::open(store.namespace_at(NamespaceId(namespace)), &plan))?;
+            store.get().on_cache(py, |store| PairCache::open(store.namespace_at(NamespaceId(namespace)), &plan))?;
         Ok(RawCache { store, cache })
     }
 
     fn store(&self, py: Python<'_>, key: Bytes, value: Bytes) -> PyResult<bool> {
-        self.store.get().on_store(py, |store| self.cache.store(store, &key, &value))
+        self.store.get().on_cache(py, |store| self.cache.store(store, &key, &value))
     }
 
     fn retrieve<'py>(&self, py: Python<'py>, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let value = self.store.get().on_store(py, |store| self.cache.retrieve_value(store, &key))?;
+        let value = self.store.get().on_cache(py, |store| self.cache.retrieve_value(store, &key))?;
         Ok(value.map(|value| bytes_of(py, &value)))
     }
 
@@ -57,7 +57,7 @@ impl RawCache {
     }
 
     fn delete(&self, py: Python<'_>, key: Bytes) -> PyResult<bool> {
-        self.store.get().on_store(py, |store| self.cache.delete(store, &key))
+        self.store.get().on_cache(py, |store| self.cache.delete(store, &key))
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

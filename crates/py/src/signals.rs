@@ -26,9 +26,9 @@ pub(crate) fn heeding_signals<T: Send>(py: Python<'_>, work: impl FnOnce() -> Py
     unless_raised(done)
 }
 
-/// Whether a call is under way in this thread, which a handler has interrupted.
-pub(crate) fn is_within_a_call() -> bool {
-    CALLS.get() > 0
+/// Whether the call that is under way is a handler's, which has interrupted another call of this thread.
+pub(crate) fn is_of_handler() -> bool {
+    CALLS.get() > 1
 }
 
 /// Whether a handler of Python's signals has raised something.

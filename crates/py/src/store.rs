@@ -7,7 +7,8 @@
 
 use crate::bytes::{Bytes, bytes_of};
 use crate::errors::{Error, InvalidError, RefusedError, check_owner, closed, of_opening, of_store};
-use crate::signals::{heeding_signals, is_within_a_call};
+use crate::locks::{alone, shared};
+use crate::signals::heeding_signals;
 use crate::transaction::{Manager, RawTransaction};
 use kvssd_host::tx::{TransactionOptions, Transactions};
 use kvssd_host::{
@@ -19,7 +20,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// A page of pairs.
 type PagePairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;
@@ -33,6 +34,8 @@ pub(crate) struct RawStore {
     owner: Owner,
     /// None once it is closed.
     open: RwLock<Option<Open>>,
+    /// Caches share it, and who makes a namespace has it alone. The store has such a lock, too, on which a handler would wait.
+    numbers: RwLock<()>,
 }
 
 struct Open {
@@ -81,19 +84,14 @@ impl RawStore {
         };
         let store = heeding_signals(py, || kvssd_host::open(drive, options).map_err(|error| of_opening(&error)))?;
         let open = Open { store: Arc::new(store), transactions: OnceLock::new() };
-        Ok(RawStore { owner: Owner::here(), open: RwLock::new(Some(open)) })
+        Ok(RawStore { owner: Owner::here(), open: RwLock::new(Some(open)), numbers: RwLock::default() })
     }
 
     /// Ends in order. Closing twice is no error.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         check_owner(&self.owner)?;
-        let is_within_a_call = is_within_a_call();
         heeding_signals(py, || {
-            // A handler must not wait for the call that it has interrupted.
-            if is_within_a_call && matches!(self.open.try_write(), Err(TryLockError::WouldBlock)) {
-                return Err(RefusedError::new_err("a call of this thread is under way: close the store behind it"));
-            }
-            let mut place = self.open.write().unwrap_or_else(PoisonError::into_inner);
+            let mut place = alone(&self.open).map_err(|error| of_store(&error))?;
             let transactions = place.as_mut().and_then(|open| open.transactions.take());
             if let Some(Err(busy)) = transactions.map(Arc::try_unwrap) {
                 place.as_mut().map(|open| open.transactions.set(busy));
@@ -141,7 +139,10 @@ impl RawStore {
         let cache = cache.as_deref().map(cache_of).transpose()?;
         let attributes =
             NamespaceAttributes { name, index, parameters, quota_bytes, logs: None, is_ordered: ordered, cache };
-        self.on_store(py, |store| Ok(store.create_namespace(attributes)?.id().0))
+        self.on_store(py, |store| {
+            let _numbers = alone(&self.numbers)?;
+            Ok(store.create_namespace(attributes)?.id().0)
+        })
     }
 
     fn set_cache(&self, py: Python<'_>, namespace: u32, cache: Option<&str>) -> PyResult<()> {
@@ -268,11 +269,11 @@ impl RawStore {
         check_owner(&self.owner)?;
         // Nothing is kept from one transaction to the next, since others may change the store past them.
         let options = TransactionOptions { cache_bytes: 0, ..TransactionOptions::default() };
-        let manager = py.detach(|| {
-            let place = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let manager = heeding_signals(py, || {
+            let place = shared(&self.open).map_err(|error| of_store(&error))?;
             let open = place.as_ref().ok_or_else(closed)?;
             let make = || Arc::new(Transactions::new(Arc::clone(&open.store), &options));
-            Ok::<_, PyErr>(Arc::clone(open.transactions.get_or_init(make)))
+            Ok(Arc::clone(open.transactions.get_or_init(make)))
         })?;
         RawTransaction::begin(py, manager, isolation)
     }
@@ -288,8 +289,20 @@ impl RawStore {
         check_owner(&self.owner)?;
         heeding_signals(py, || {
             // It is not closed meanwhile.
-            let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+            let open = shared(&self.open).map_err(|error| of_store(&error))?;
             work(&open.as_ref().ok_or_else(closed)?.store).map_err(|error| of_store(&error))
+        })
+    }
+
+    /// As [`RawStore::on_store`], for a cache: no namespace is made meanwhile.
+    pub(crate) fn on_cache<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Store) -> Result<T, StoreError> + Send,
+    ) -> PyResult<T> {
+        self.on_store(py, |store| {
+            let _numbers = shared(&self.numbers)?;
+            work(store)
         })
     }
 

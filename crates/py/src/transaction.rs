@@ -6,7 +6,8 @@
 )]
 
 use crate::bytes::Bytes;
-use crate::errors::{Error, check_owner, of_transaction};
+use crate::errors::{Error, check_owner, of_store, of_transaction};
+use crate::locks::locked;
 use crate::signals::{heeding_signals, is_interrupted};
 use kvssd_host::tx::{Isolation, Transaction, TransactionError, Transactions};
 use kvssd_host::{NamespaceId, Owner, Store};
@@ -14,7 +15,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use self_cell::self_cell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The manager of a store's transactions.
 pub(crate) type Manager = Transactions<Arc<Store>>;
@@ -74,16 +75,13 @@ impl RawTransaction {
     /// Ends it: all that it wrote is there for good, or nothing.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         check_owner(&self.owner)?;
-        heeding_signals(py, || self.take().ok_or_else(ended)?.commit().map_err(of_transaction))
+        heeding_signals(py, || self.take()?.ok_or_else(ended)?.commit().map_err(of_transaction))
     }
 
     /// Ends it without a trace. Ending it twice is no error, nor is it one in a child, which has none of it.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         match check_owner(&self.owner) {
-            Ok(()) => heeding_signals(py, || {
-                drop(self.take());
-                Ok(())
-            }),
+            Ok(()) => heeding_signals(py, || self.take().map(drop)),
             Err(_) => Ok(()),
         }
     }
@@ -118,8 +116,8 @@ impl RawTransaction {
     }
 
     /// Another thread may be at it, and wait for one that needs the interpreter: whoever takes it has not got the interpreter's lock.
-    fn take(&self) -> Option<Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn take(&self) -> PyResult<Option<Open>> {
+        Ok(locked(&self.open).map_err(|error| of_store(&error))?.take())
     }
 
     /// Does something in the transaction, without the interpreter's lock: it may wait for others.
@@ -130,7 +128,7 @@ impl RawTransaction {
     ) -> PyResult<T> {
         check_owner(&self.owner)?;
         heeding_signals(py, || {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut open = locked(&self.open).map_err(|error| of_store(&error))?;
             let open = open.as_mut().ok_or_else(ended)?;
             open.with_dependent_mut(|_, held| work(held.as_mut().ok_or_else(ended)?).map_err(of_transaction))
         })

@@ -203,6 +203,35 @@ def test_a_handler_may_use_the_store_whose_call_it_interrupts(service: Service) 
         assert interrupted(look_while_it_connects) == b"1"
 
 
+def test_a_handler_does_not_wait_for_who_waits_for_its_thread(service: Service) -> None:
+    store = kvssd.open(service.url)
+    store[b"one"] = b"1"
+    cache = kvssd.Cache(store.create_namespace("blocks"), 1 << 20)
+    cache.put(b"one", b"1")
+    # What the main thread does, what another thread does then, and what the handler is refused as long as that waits.
+    cases: list[tuple[Callable[[], object], Callable[[], object], Callable[[], object]]] = [
+        (lambda: cache.get(b"one"), lambda: store.create_namespace("other"), lambda: cache.get(b"one")),
+        (lambda: cache.get(b"one"), lambda: None, lambda: store.create_namespace("of the handler")),
+        (lambda: store[b"one"], store.close, lambda: store[b"one"]),
+    ]
+    for wait, beside, within in cases:
+        thread = threading.Thread(target=beside)
+
+        def handler(number: int, frame: object) -> None:
+            service.process.send_signal(signal.SIGCONT)
+            thread.start()
+            with pytest.raises(kvssd.RefusedError, match="under way"):
+                while True:
+                    within()
+
+        before = signal.signal(signal.SIGUSR1, handler)
+        service.stop()
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        assert wait() == b"1"
+        thread.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
 def test_a_thread_that_waits_for_a_silent_drive_does_not_break_the_end_of_the_program(service: Service) -> None:
     program = (
         "import kvssd, sys, threading, time\n"
