@@ -8,7 +8,9 @@
 use crate::bytes::{Bytes, bytes_of};
 use crate::errors::InvalidError;
 use crate::store::RawStore;
-use kvssd_host::{AdmissionRule, CachePlan, EvictionKind, NamespaceId, PairCache, PairCacheStats};
+use kvssd_host::{
+    AdmissionRule, CachePlan, Error as StoreError, EvictionKind, NamespaceId, PairCache, PairCacheStats, Store,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -16,6 +18,7 @@ use pyo3::types::{PyBytes, PyDict};
 #[pyclass(frozen, module = "kvssd._kvssd")]
 pub(crate) struct RawCache {
     store: Py<RawStore>,
+    namespace: NamespaceId,
     cache: PairCache,
 }
 
@@ -38,13 +41,13 @@ impl RawCache {
         let rules = admission.iter().map(|rule| rule.parse::<AdmissionRule>());
         let admission = rules.collect::<Result<_, _>>().map_err(|why| InvalidError::new_err(why.to_string()))?;
         let plan = CachePlan { budget_bytes, eviction, admission };
-        let cache =
-            store.get().on_cache(py, |store| PairCache::open(store.namespace_at(NamespaceId(namespace)), &plan))?;
-        Ok(RawCache { store, cache })
+        let namespace = NamespaceId(namespace);
+        let cache = store.get().on_cache(py, |store| PairCache::open(store.namespace_at(namespace), &plan))?;
+        Ok(RawCache { store, namespace, cache })
     }
 
     fn store(&self, py: Python<'_>, key: Bytes, value: Bytes) -> PyResult<bool> {
-        self.store.get().on_cache(py, |store| self.cache.store(store, &key, &value))
+        self.change(py, &key, |store| self.cache.store(store, &key, &value))
     }
 
     fn retrieve<'py>(&self, py: Python<'py>, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
@@ -57,7 +60,7 @@ impl RawCache {
     }
 
     fn delete(&self, py: Python<'_>, key: Bytes) -> PyResult<bool> {
-        self.store.get().on_cache(py, |store| self.cache.delete(store, &key))
+        self.change(py, &key, |store| self.cache.delete(store, &key))
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -75,5 +78,20 @@ impl RawCache {
         let dict = PyDict::new(py);
         figures.into_iter().try_for_each(|(name, figure)| dict.set_item(name, figure))?;
         Ok(dict)
+    }
+}
+
+impl RawCache {
+    fn change<T: Send>(
+        &self,
+        py: Python<'_>,
+        key: &[u8],
+        work: impl FnOnce(&Store) -> Result<T, StoreError> + Send,
+    ) -> PyResult<T> {
+        let raw = self.store.get();
+        raw.on_cache(py, |store| {
+            let _key = raw.keys.share(self.namespace, key)?;
+            work(store)
+        })
     }
 }

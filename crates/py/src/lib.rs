@@ -16,6 +16,7 @@ mod device;
 mod errors;
 mod experiments;
 mod json;
+mod keys;
 mod locks;
 mod signals;
 mod store;

@@ -7,10 +7,10 @@
 
 use crate::bytes::{Bytes, bytes_of};
 use crate::errors::{Error, InvalidError, RefusedError, check_owner, closed, of_opening, of_store};
+use crate::keys::{Keys, manager_of};
 use crate::locks::{alone, shared};
 use crate::signals::heeding_signals;
 use crate::transaction::{Manager, RawTransaction};
-use kvssd_host::tx::{TransactionOptions, Transactions};
 use kvssd_host::{
     AttributesError, Batch, CacheAttributes, CacheInfo, Error as StoreError, FirmwareStats, IteratorOptions, KeyCursor,
     Missing, Namespace, NamespaceAttributes, NamespaceId, NamespaceInfo, Options, Owner, RangeCursor, Stats, Store,
@@ -36,6 +36,7 @@ pub(crate) struct RawStore {
     open: RwLock<Option<Open>>,
     /// Caches share it, and who makes a namespace has it alone. The store has such a lock, too, on which a handler would wait.
     numbers: RwLock<()>,
+    pub(crate) keys: Arc<Keys>,
 }
 
 struct Open {
@@ -84,7 +85,12 @@ impl RawStore {
         };
         let store = heeding_signals(py, || kvssd_host::open(drive, options).map_err(|error| of_opening(&error)))?;
         let open = Open { store: Arc::new(store), transactions: OnceLock::new() };
-        Ok(RawStore { owner: Owner::here(), open: RwLock::new(Some(open)), numbers: RwLock::default() })
+        Ok(RawStore {
+            owner: Owner::here(),
+            open: RwLock::new(Some(open)),
+            numbers: RwLock::default(),
+            keys: Keys::new(),
+        })
     }
 
     /// Ends in order. Closing twice is no error.
@@ -171,10 +177,13 @@ impl RawStore {
     /// Gives false when the key is there, and it was to be absent.
     fn store(&self, py: Python<'_>, namespace: u32, key: Bytes, value: Bytes, if_absent: bool) -> PyResult<bool> {
         let condition = if if_absent { StoreCondition::IfAbsent } else { StoreCondition::Always };
-        self.on_pairs(py, namespace, |pairs| match pairs.store_if(&key, &value, condition) {
-            Ok(()) => Ok(true),
-            Err(StoreError::KeyExists) => Ok(false),
-            Err(error) => Err(error),
+        self.on_pairs(py, namespace, |pairs| {
+            let _key = self.keys.share(pairs.id(), &key)?;
+            match pairs.store_if(&key, &value, condition) {
+                Ok(()) => Ok(true),
+                Err(StoreError::KeyExists) => Ok(false),
+                Err(error) => Err(error),
+            }
         })
     }
 
@@ -216,7 +225,22 @@ impl RawStore {
     }
 
     fn delete(&self, py: Python<'_>, namespace: u32, key: Bytes) -> PyResult<bool> {
-        self.on_pairs(py, namespace, |pairs| pairs.delete(&key))
+        self.on_pairs(py, namespace, |pairs| {
+            let _key = self.keys.share(pairs.id(), &key)?;
+            pairs.delete(&key)
+        })
+    }
+
+    /// Removes a key and gives its value. No other thread of this process changes it in between.
+    fn pop<'py>(&self, py: Python<'py>, namespace: u32, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let value = self.on_pairs(py, namespace, |pairs| {
+            let _key = self.keys.take(pairs.id(), &key)?;
+            let value = pairs.retrieve_value(&key)?;
+            // Another process may have been quicker.
+            let was_there = value.is_some() && pairs.delete(&key)?;
+            Ok(value.filter(|_| was_there))
+        })?;
+        Ok(value.map(|value| bytes_of(py, &value)))
     }
 
     fn exist(&self, py: Python<'_>, namespace: u32, key: Bytes) -> PyResult<bool> {
@@ -253,6 +277,8 @@ impl RawStore {
     /// Makes changes: all or none, or one after the other.
     fn batch(&self, py: Python<'_>, changes: Vec<Change>, atomic: bool) -> PyResult<()> {
         self.on_store(py, |store| {
+            let _keys =
+                self.keys.share_each(changes.iter().map(|(namespace, key, _)| (NamespaceId(*namespace), &**key)))?;
             let mut batch = Batch::new();
             for (namespace, key, value) in &changes {
                 match value {
@@ -267,13 +293,10 @@ impl RawStore {
     /// Begins a transaction.
     fn begin(&self, py: Python<'_>, isolation: &str) -> PyResult<RawTransaction> {
         check_owner(&self.owner)?;
-        // Nothing is kept from one transaction to the next, since others may change the store past them.
-        let options = TransactionOptions { cache_bytes: 0, ..TransactionOptions::default() };
         let manager = heeding_signals(py, || {
             let place = shared(&self.open).map_err(|error| of_store(&error))?;
             let open = place.as_ref().ok_or_else(closed)?;
-            let make = || Arc::new(Transactions::new(Arc::clone(&open.store), &options));
-            Ok(Arc::clone(open.transactions.get_or_init(make)))
+            Ok(Arc::clone(open.transactions.get_or_init(|| manager_of(&open.store, &self.keys))))
         })?;
         RawTransaction::begin(py, manager, isolation)
     }

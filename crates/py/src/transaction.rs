@@ -7,10 +7,11 @@
 
 use crate::bytes::Bytes;
 use crate::errors::{Error, check_owner, of_store, of_transaction};
+use crate::keys::KeyedStore;
 use crate::locks::locked;
 use crate::signals::{heeding_signals, is_interrupted};
 use kvssd_host::tx::{Isolation, Transaction, TransactionError, Transactions};
-use kvssd_host::{NamespaceId, Owner, Store};
+use kvssd_host::{NamespaceId, Owner};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -18,9 +19,9 @@ use self_cell::self_cell;
 use std::sync::{Arc, Mutex};
 
 /// The manager of a store's transactions.
-pub(crate) type Manager = Transactions<Arc<Store>>;
+pub(crate) type Manager = Transactions<KeyedStore>;
 
-type Dependent<'a> = Transaction<'a, Arc<Store>>;
+type Dependent<'a> = Transaction<'a, KeyedStore>;
 /// None once it is committed.
 type Held<'a> = Option<Dependent<'a>>;
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import kvssd
@@ -34,3 +35,49 @@ def test_a_handler_does_not_wait_for_the_transaction_that_it_interrupts(store: k
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1)).start()
         assert second.get(b"key", for_update=True) == b"value"
     signal.signal(signal.SIGUSR1, before)
+
+
+LETTERS = 500
+
+
+@pytest.mark.parametrize("how", ["setdefault", "batch", "transaction"])
+def test_what_one_thread_stores_another_one_pops_once(store: kvssd.Store, how: str) -> None:
+    box = store.create_namespace("box")
+    popped: list[int] = []
+
+    def put_by_batch(letter: bytes) -> None:
+        with store.batch() as batch:
+            batch.store(b"letter", letter, box)
+
+    def put_by_transaction(letter: bytes) -> None:
+        with store.transaction() as tx:
+            tx.store(b"letter", letter, box)
+
+    put: dict[str, Callable[[bytes], object]] = {
+        "setdefault": lambda letter: box.setdefault(b"letter", letter),
+        "batch": put_by_batch,
+        "transaction": put_by_transaction,
+    }
+
+    def put_all() -> None:
+        for number in range(LETTERS):
+            while b"letter" in box:
+                assert not any(thread.done() for thread in done)
+            put[how](b"%d" % number)
+
+    def pop(take: Callable[[], bytes]) -> None:
+        while not is_over.is_set() or box:
+            try:
+                popped.append(int(take()))
+            except KeyError:
+                pass
+
+    is_over = threading.Event()
+    with ThreadPoolExecutor(2) as threads:
+        takes = (lambda: box.pop(b"letter"), lambda: box.popitem()[1])
+        done = [threads.submit(pop, take) for take in takes]
+        put_all()
+        is_over.set()
+        for thread in done:
+            thread.result()
+    assert sorted(popped) == list(range(LETTERS))

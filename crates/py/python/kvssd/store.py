@@ -140,16 +140,16 @@ class Namespace(MutableMapping[bytes, bytes]):
     @overload
     def pop(self, key: Buffer, /, default: bytes | Default) -> bytes | Default: ...
     def pop(self, key: Buffer, /, default: object = _NO_DEFAULT) -> object:
-        """Remove a key and give its value, else the default. Of several threads that pop a key one has it."""
-        value = self._raw.retrieve(self._id, key)
-        if value is not None and self._raw.delete(self._id, key):
+        """Remove a key and give its value, else the default: one step for all threads that use this store."""
+        value = self._raw.pop(self._id, key)
+        if value is not None:
             return value
         if default is _NO_DEFAULT:
             raise KeyError(key)
         return default
 
     def popitem(self) -> tuple[bytes, bytes]:
-        """Remove the pair that iteration meets first; ``KeyError`` when there is none. Of several threads one has it."""
+        """Remove the pair that iteration meets first, as ``pop`` does; ``KeyError`` when there is none."""
         while (key := self._raw.first_key(self._id)) is not None:
             value = self.pop(key, None)
             if value is not None:
