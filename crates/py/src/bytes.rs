@@ -16,7 +16,14 @@ pub(crate) fn bytes_of<'py>(py: Python<'py>, value: &Value) -> Bound<'py, PyByte
 }
 
 /// The bytes of anything that has a buffer. Those of a `bytes` stay where they are, others are copied.
+#[derive(IntoPyObject)]
 pub(crate) struct Bytes(PyBackedBytes);
+
+/// The `bytes` of a buffer, which later changes of it leave as they are.
+#[pyfunction]
+pub(crate) fn to_bytes(buffer: Bytes) -> Bytes {
+    buffer
+}
 
 impl Deref for Bytes {
     type Target = [u8];

@@ -30,6 +30,8 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _kvssd {
     #[pymodule_export]
+    use crate::bytes::to_bytes;
+    #[pymodule_export]
     use crate::cache::RawCache;
     #[pymodule_export]
     use crate::device::RawDevice;

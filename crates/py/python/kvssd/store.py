@@ -7,7 +7,7 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Mu
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
-from kvssd._kvssd import Error, InvalidError, RawStore
+from kvssd._kvssd import Error, InvalidError, RawStore, to_bytes
 from kvssd.results import html_table
 from kvssd.stats import NamespaceCacheInfo, NamespaceInfo, Stats
 
@@ -184,8 +184,8 @@ class Namespace(MutableMapping[bytes, bytes]):
             finally:
                 window.end()
             return
-        head, first = _bytes(prefix), b"" if start is None else _bytes(start)
-        end = None if stop is None else _bytes(stop)
+        head, first = to_bytes(prefix), b"" if start is None else to_bytes(start)
+        end = None if stop is None else to_bytes(stop)
         yield from self._pairs(lambda key: key.startswith(head) and first <= key and (end is None or key < end))
 
     def _pairs(self, is_wanted: Callable[[bytes], bool] = lambda key: True) -> Iterator[tuple[bytes, bytes]]:
@@ -353,13 +353,13 @@ class Store(Namespace):
 
 
 class Batch:
-    """Changes that are gathered. Of several changes of one key the last counts."""
+    """Changes that are gathered: copies of keys and values as they are then. Of several changes of one key the last counts."""
 
     def __init__(self, raw: RawStore, namespace: int, atomic: bool) -> None:
         self._raw = raw
         self._namespace = namespace
         self._atomic = atomic
-        self._changes: list[tuple[int, Buffer, Buffer | None]] = []
+        self._changes: list[tuple[int, bytes, bytes | None]] = []
 
     def __enter__(self) -> Batch:
         # A store that is closed, or another process's, says so before changes are gathered for it.
@@ -385,11 +385,11 @@ class Batch:
 
     def store(self, key: Buffer, value: Buffer, namespace: Namespace | None = None) -> None:
         """Add a store, in the store's own namespace or another one."""
-        self._changes.append((_id(namespace, self._namespace), key, value))
+        self._changes.append((_id(namespace, self._namespace), to_bytes(key), to_bytes(value)))
 
     def delete(self, key: Buffer, namespace: Namespace | None = None) -> None:
         """Add a delete. That the key is not there is no error."""
-        self._changes.append((_id(namespace, self._namespace), key, None))
+        self._changes.append((_id(namespace, self._namespace), to_bytes(key), None))
 
 
 class Transaction:
@@ -464,10 +464,6 @@ def _id(namespace: Namespace | None, own: int) -> int:
 
 def _calls(many: list[Item]) -> Iterator[list[Item]]:
     return (many[begin : begin + _CALL_MANY] for begin in range(0, max(len(many), 1), _CALL_MANY))
-
-
-def _bytes(buffer: Buffer) -> bytes:
-    return memoryview(buffer).tobytes()
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,37 @@
+"""Keys and values in buffers that are used again, are of odd kinds, or are large."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import kvssd
+import pytest
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[kvssd.Store]:
+    with kvssd.open(tmp_path / "drive.kv", create_bytes=64 << 20) as store:
+        yield store
+
+
+def test_a_batch_has_what_a_buffer_held_at_the_call(store: kvssd.Store) -> None:
+    key, value = bytearray(1), bytearray(2)
+    with store.batch() as batch:
+        for number in range(3):
+            key[:], value[:] = b"%d" % number, b"%d" % number * 2
+            batch[key] = value
+        batch.delete(key)
+        value.extend(b"more")
+    assert dict(store) == {b"0": b"00", b"1": b"11"}
+
+
+def test_a_batch_refuses_at_the_call_what_is_no_buffer(store: kvssd.Store) -> None:
+    with store.batch() as batch:
+        batch[b"key"] = b"value"
+        for wrong in ("text", None, 1):
+            with pytest.raises(TypeError, match="keys and values are bytes"):
+                batch[b"other"] = wrong  # type: ignore[assignment]
+            with pytest.raises(TypeError, match="keys and values are bytes"):
+                batch.delete(wrong)  # type: ignore[arg-type]
+    assert dict(store) == {b"key": b"value"}
