@@ -69,6 +69,9 @@ def test_what_is_refused_stays_out_and_the_rest_goes_on(tmp_path: Path) -> None:
     for number in range(300):
         assert cache.put(b"%d" % number, VALUE)
     assert cache.get(b"299") == VALUE and b"0" not in cache
+    for wrong in (b"", b"k" * 256):
+        assert cache.get(wrong) is None and not cache.delete(wrong) and wrong not in cache
+    assert cache.get(b"299") == VALUE
     cache.close()
     with pytest.raises(kvssd.OpenError):
         DriveCache(str(tmp_path / "none.kv"))

@@ -90,6 +90,8 @@ class DriveCache:
         except DamagedError as error:
             _LOG.warning("%s: a pair is lost: %s", self._drive, error)
             self.delete(key)
+        except _REFUSALS as error:
+            _LOG.warning("%s: a pair cannot be read: %s", self._drive, error)
         except Error as error:
             self._lose(opened, error)
         return None
