@@ -16,7 +16,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use self_cell::self_cell;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The manager of a store's transactions.
 pub(crate) type Manager = Transactions<KeyedStore>;
@@ -85,6 +85,14 @@ impl RawTransaction {
             Ok(()) => heeding_signals(py, || self.take().map(drop)),
             Err(_) => Ok(()),
         }
+    }
+}
+
+/// Whoever did not leave it. Its end may wait for the drive, and needs no interpreter; what a handler raises meanwhile, the next call does.
+impl Drop for RawTransaction {
+    fn drop(&mut self) {
+        let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        Python::try_attach(|py| py.detach(|| drop(open)));
     }
 }
 

@@ -232,6 +232,28 @@ def test_a_handler_does_not_wait_for_who_waits_for_its_thread(service: Service) 
         signal.signal(signal.SIGUSR1, before)
 
 
+def test_a_transaction_that_nobody_left_ends_beside_other_threads(service: Service) -> None:
+    with kvssd.open(service.url + "?timeout=2") as store:
+        store.create_namespace("ordered", ordered=True)
+        snapshot = store.transaction("snapshot")
+        snapshot.__enter__()
+        ticks: list[None] = []
+        is_over = threading.Event()
+
+        def tick() -> None:
+            while not is_over.wait(0.05):
+                ticks.append(None)
+
+        thread = threading.Thread(target=tick)
+        service.stop()
+        thread.start()
+        del snapshot
+        is_over.set()
+        thread.join()
+        service.process.send_signal(signal.SIGCONT)
+        assert len(ticks) > 10
+
+
 def test_a_thread_that_waits_for_a_silent_drive_does_not_break_the_end_of_the_program(service: Service) -> None:
     program = (
         "import kvssd, sys, threading, time\n"
