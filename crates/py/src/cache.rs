@@ -64,7 +64,8 @@ impl RawCache {
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let PairCacheStats { pairs, held_bytes, budget_bytes, hits, misses, counts } = self.cache.stats();
+        let stats = self.store.get().on_store(py, |_| Ok(self.cache.stats()))?;
+        let PairCacheStats { pairs, held_bytes, budget_bytes, hits, misses, counts } = stats;
         let figures = [
             ("pairs", pairs),
             ("held_bytes", held_bytes),

@@ -48,8 +48,10 @@ def test_what_cannot_be_is_said_in_one_line(tmp_path: Path) -> None:
         kvssd.Cache(store, 1 << 20, admit=["often"])
     cache = kvssd.Cache(store, 1 << 20)
     store.close()
-    with pytest.raises(kvssd.ClosedError):
-        cache.put(b"key", b"value")
+    for call in (lambda: cache.put(b"key", b"value"), lambda: len(cache), cache.stats):
+        with pytest.raises(kvssd.ClosedError):
+            call()
+    assert repr(cache) == "<kvssd.Cache: the store is closed>"
 
 
 def test_threads_share_it(tmp_path: Path) -> None:

@@ -132,6 +132,19 @@ def test_the_workers_of_a_pool_are_refused_by_name(tmp_path: Path) -> None:
         assert len(again) == len(PAIRS) + 20 and all(again[key] == value for key, value in PAIRS.items())
 
 
+def test_a_cache_is_refused_in_a_child(tmp_path: Path) -> None:
+    def child() -> None:
+        calls: list[Callable[[], object]] = [lambda: cache.get(b"key"), lambda: b"key" in cache, lambda: len(cache), cache.stats]
+        for call in calls:
+            with pytest.raises(kvssd.ForkedError):
+                call()
+        assert f"opened by process {os.getppid()}" in repr(cache)
+
+    with kvssd.open(tmp_path / "drive.kv", create_bytes=64 << 20) as store:
+        cache = kvssd.Cache(store, 1 << 20)
+        in_child(child, False)
+
+
 def test_a_child_waits_for_no_thread_that_it_does_not_have(tmp_path: Path) -> None:
     stop = threading.Event()
     with kvssd.open(tmp_path / "drive.kv", create_bytes=64 << 20, sync=True) as store:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
-from kvssd._kvssd import RawCache
+from kvssd._kvssd import Error, RawCache
 from kvssd.store import Namespace
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ class Cache:
         return cast(CacheStats, self._raw.stats())
 
     def __repr__(self) -> str:
-        stats = self.stats()
+        try:
+            stats = self.stats()
+        except Error as why:
+            return f"<kvssd.Cache: {why}>"
         full = stats["held_bytes"] / max(1, stats["budget_bytes"])
         return f"<kvssd.Cache: {stats['pairs']} pairs, {full:.1%} of {stats['budget_bytes'] >> 20} MiB taken>"
