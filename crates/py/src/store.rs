@@ -37,6 +37,7 @@ pub(crate) struct RawStore {
     /// Caches share it, and who makes a namespace has it alone. The store has such a lock, too, on which a handler would wait.
     numbers: RwLock<()>,
     pub(crate) keys: Arc<Keys>,
+    value_bytes_max: OnceLock<usize>,
 }
 
 struct Open {
@@ -90,6 +91,7 @@ impl RawStore {
             open: RwLock::new(Some(open)),
             numbers: RwLock::default(),
             keys: Keys::new(),
+            value_bytes_max: OnceLock::new(),
         })
     }
 
@@ -200,8 +202,10 @@ impl RawStore {
         key: Bytes,
         bytes_max: usize,
     ) -> PyResult<Option<(Bound<'py, PyBytes>, u32)>> {
-        let found = self.on_pairs(py, namespace, |pairs| {
-            let mut first = vec![0; bytes_max];
+        let found = self.on_store(py, |store| {
+            let pairs = store.namespace_at(NamespaceId(namespace));
+            // The caller's buffer may be larger than the memory: a mapping of a file, say.
+            let mut first = vec![0; bytes_max.min(self.value_bytes_max(store)?)];
             let Some(value_bytes) = pairs.retrieve_into(&key, 0, &mut first)? else { return Ok(None) };
             first.truncate(value_bytes as usize);
             Ok(Some((first, value_bytes)))
@@ -315,6 +319,19 @@ impl RawStore {
             let open = shared(&self.open).map_err(|error| of_store(&error))?;
             work(&open.as_ref().ok_or_else(closed)?.store).map_err(|error| of_store(&error))
         })
+    }
+
+    /// Bytes of the largest value; the drive is asked once.
+    fn value_bytes_max(&self, store: &Store) -> Result<usize, StoreError> {
+        if let Some(bytes) = self.value_bytes_max.get() {
+            return Ok(*bytes);
+        }
+        // One that does not say it takes no more than a command can have.
+        let bytes = match store.stats()?.value_bytes_max {
+            0 => u32::MAX as usize,
+            bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
+        };
+        Ok(*self.value_bytes_max.get_or_init(|| bytes))
     }
 
     /// As [`RawStore::on_store`], for a cache: no namespace is made meanwhile.

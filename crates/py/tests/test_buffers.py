@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,3 +36,12 @@ def test_a_batch_refuses_at_the_call_what_is_no_buffer(store: kvssd.Store) -> No
             with pytest.raises(TypeError, match="keys and values are bytes"):
                 batch.delete(wrong)  # type: ignore[arg-type]
     assert dict(store) == {b"key": b"value"}
+
+
+def test_a_value_goes_into_a_buffer_that_is_larger_than_the_memory(store: kvssd.Store, tmp_path: Path) -> None:
+    store[b"key"] = b"value"
+    large = 100 << 30
+    with (tmp_path / "sparse").open("w+b") as file:
+        file.truncate(large)
+        with mmap.mmap(file.fileno(), large) as buffer:
+            assert store.get_into(b"key", buffer) == 5 and buffer[:6] == b"value\0"
