@@ -1,12 +1,13 @@
 //! Python's signals, while a call waits for a drive or for others' transactions.
 
+use kvssd_host::Owner;
 use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
 
 thread_local! {
     /// Whether this is the thread that Python's handlers run in, once that is known. Another one has nothing to look for, and must not ask for
-    /// the interpreter while that ends.
-    static IS_MAIN: Cell<Option<bool>> = const { Cell::new(None) };
+    /// the interpreter while that ends. In a process that is forked from it, it is.
+    static IS_MAIN: RefCell<Option<(Owner, bool)>> = const { RefCell::new(None) };
     /// What a handler has raised, until the call ends that it is to end.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
     /// Calls of this thread that are under way: more than one where a handler makes some.
@@ -15,8 +16,8 @@ thread_local! {
 
 /// Does something that may wait, without the interpreter's lock. What a handler raises meanwhile ends it, and is its error then.
 pub(crate) fn heeding_signals<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
-    if IS_MAIN.get().is_none() {
-        IS_MAIN.set(Some(is_main(py)?));
+    if IS_MAIN.with_borrow(|known| known.as_ref().is_none_or(|(owner, _)| !owner.is_here())) {
+        IS_MAIN.set(Some((Owner::here(), is_main(py)?)));
     }
     // What ended nothing any more: an iterator's end, say.
     unless_raised(Ok(()))?;
@@ -33,7 +34,7 @@ pub(crate) fn is_of_handler() -> bool {
 
 /// Whether a handler of Python's signals has raised something.
 pub(crate) fn is_interrupted() -> bool {
-    if IS_MAIN.get() != Some(true) {
+    if !IS_MAIN.with_borrow(|known| known.as_ref().is_some_and(|(_, is_main)| *is_main)) {
         return false;
     }
     let Some(Err(raised)) = Python::try_attach(|py| py.check_signals()) else { return false };

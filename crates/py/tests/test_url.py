@@ -254,6 +254,39 @@ def test_a_transaction_that_nobody_left_ends_beside_other_threads(service: Servi
         assert len(ticks) > 10
 
 
+def test_an_interrupt_ends_a_wait_in_a_child_of_another_thread(service: Service) -> None:
+    def interrupted() -> bool:
+        """Of a child: its one thread is the one that handlers run in."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        store = kvssd.open(service.url)
+        # It is no child of this process, which cannot wait until it has stopped.
+        os.kill(service.process.pid, signal.SIGSTOP)
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+        begin = time.monotonic()
+        try:
+            while True:
+                store.get(b"one")
+        except KeyboardInterrupt:
+            return time.monotonic() - begin < 10
+
+    def work() -> None:
+        kvssd.open(service.url).close()
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                code = 0 if interrupted() else 1
+            finally:
+                os._exit(code)
+        codes.append(os.waitpid(child, 0)[1])
+
+    codes: list[int] = []
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert codes == [0]
+
+
 def test_a_thread_that_waits_for_a_silent_drive_does_not_break_the_end_of_the_program(service: Service) -> None:
     program = (
         "import kvssd, sys, threading, time\n"
