@@ -198,6 +198,9 @@ def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
         kvssd.open("nvme+tcp://")
     with pytest.raises(kvssd.InvalidError, match="cache_bytes are numbers"):
         kvssd.open(image, create_bytes=SMALL, cache_bytes=-1)
+    for options in ({"partitions": 0}, {"value_bytes_max": 0}, {"value_bytes_max": 4095}):
+        with pytest.raises(kvssd.InvalidError, match="at the least"):
+            kvssd.open(image, create_bytes=SMALL, **options)  # type: ignore[arg-type]
     (tmp_path / "text").write_text("no image")
     with pytest.raises(kvssd.OpenError):
         kvssd.open(tmp_path / "text")
