@@ -45,8 +45,9 @@ impl<'py> FromPyObject<'_, 'py> for Bytes {
             PyTypeError::new_err(format!("keys and values are bytes, or a buffer such as a NumPy array, not {kind}"))
         };
         let view = PyMemoryView::from(&object).map_err(|_| wrong())?;
-        // An array of objects has pointers in its buffer.
-        if view.getattr("format")?.extract::<String>()?.contains('O') {
+        // An array of objects has pointers in its buffer. Between colons are names.
+        let format: String = view.getattr("format")?.extract()?;
+        if format.split(':').step_by(2).any(|kinds| kinds.contains('O')) {
             return Err(wrong());
         }
         Ok(Bytes(view.call_method0("tobytes")?.extract()?))

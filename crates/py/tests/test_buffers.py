@@ -45,3 +45,13 @@ def test_a_value_goes_into_a_buffer_that_is_larger_than_the_memory(store: kvssd.
         file.truncate(large)
         with mmap.mmap(file.fileno(), large) as buffer:
             assert store.get_into(b"key", buffer) == 5 and buffer[:6] == b"value\0"
+
+
+def test_a_field_has_any_name(store: kvssd.Store) -> None:
+    numpy = pytest.importorskip("numpy")
+    prices = numpy.zeros(3, dtype=[("Open", "<f4"), ("Old", [("O", "<u2")])])
+    store[b"prices"] = prices
+    assert store[b"prices"] == prices.tobytes()
+    for objects in ([("a", "O")], [("a", [("O", "O")])]):
+        with pytest.raises(TypeError, match="not ndarray"):
+            store[b"objects"] = numpy.zeros(1, dtype=objects)
