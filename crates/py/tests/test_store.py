@@ -365,6 +365,8 @@ def test_transactions_commit_abort_and_are_tried_again(store: kvssd.Store) -> No
     with store.transaction("snapshot") as snapshot:
         accounts[b"alice"] = b"past transactions"
         assert snapshot.get(b"alice", accounts) == b"60"
+        with pytest.raises(kvssd.RefusedError, match="younger"):
+            snapshot.get(b"alice", store.create_namespace("later", ordered=True))
         with pytest.raises(kvssd.Error):
             store.close()
         with pytest.raises(kvssd.ReadOnlyError):

@@ -65,12 +65,15 @@ impl Port for Store {
                 }
             };
         }
-        if view.is_empty() { Err(no_views("any namespace")) } else { Ok(view) }
+        let why = "there is no snapshot of any namespace: keys have no order there";
+        if view.is_empty() { Err(Error::Refused { why: why.to_owned() }) } else { Ok(view) }
     }
 
     fn get_in_view(&self, view: &Self::View, record: Record<'_>) -> Result<Option<Value>, Error> {
         let Some(&iterator) = view.get(&record.namespace) else {
-            return Err(no_views(&format!("namespace {}", record.namespace)));
+            let of = record.namespace;
+            let why = format!("there is no snapshot of namespace {of}: it is younger, or its keys have no order");
+            return Err(Error::Refused { why });
         };
         match self.execute_in(record.namespace, Command::Seek { iterator, key: Some(record.key), pairs_max: 1 })? {
             Some(Reply::Pairs(pairs)) => {
@@ -112,8 +115,4 @@ impl<P: Port> Port for Arc<P> {
     fn destroy_view(&self, view: Self::View) {
         P::destroy_view(self, view);
     }
-}
-
-fn no_views(of: &str) -> Error {
-    Error::Refused { why: format!("there is no snapshot of {of}: keys have no order there") }
 }
