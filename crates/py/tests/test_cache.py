@@ -46,6 +46,9 @@ def test_what_cannot_be_is_said_in_one_line(tmp_path: Path) -> None:
         kvssd.Cache(store, 1 << 20, eviction="clock")  # type: ignore[arg-type]
     with pytest.raises(kvssd.InvalidError, match="asked=2"):
         kvssd.Cache(store, 1 << 20, admit=["often"])
+    for wrong in (-1, 1 << 64):
+        with pytest.raises(kvssd.InvalidError, match="budget_bytes"):
+            kvssd.Cache(store, wrong)
     cache = kvssd.Cache(store, 1 << 20)
     store.close()
     for call in (lambda: cache.put(b"key", b"value"), lambda: len(cache), cache.stats):

@@ -224,6 +224,8 @@ def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
         store[b"key"]
     with pytest.raises(kvssd.ClosedError), store.batch():
         raise AssertionError("nothing is gathered for a store that is closed")
+    with pytest.raises(kvssd.OpenError, match="empty"):
+        kvssd.open("", create=True)
     with pytest.raises(kvssd.OpenError, match="nowhere/drive.kv"):
         kvssd.open(tmp_path / "nowhere" / "drive.kv", create=True)
     for family in (kvssd.OpenError, kvssd.FullError, kvssd.AbortedError, kvssd.ExperimentError):
@@ -242,6 +244,9 @@ def test_namespaces_have_keys_of_their_own(store: kvssd.Store) -> None:
         accounts[b"alice"]
     with pytest.raises(kvssd.InvalidError):
         store.create_namespace("hashed")
+    for wrong in (-1, 1 << 64):
+        with pytest.raises(kvssd.InvalidError, match="quota_bytes"):
+            store.create_namespace(quota_bytes=wrong)
 
 
 def test_a_quota_of_no_bytes_is_none(store: kvssd.Store) -> None:

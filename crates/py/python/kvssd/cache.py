@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
-from kvssd._kvssd import Error, RawCache
+from kvssd._kvssd import Error, InvalidError, RawCache
 from kvssd.store import Namespace
 
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ class Cache:
     def __init__(
         self, namespace: Namespace, budget_bytes: int, *, eviction: Eviction = "s3-fifo", admit: Iterable[str] = ()
     ) -> None:
-        self._raw = RawCache.open(namespace._raw, namespace.id, budget_bytes, eviction, list(admit))
+        try:
+            self._raw = RawCache.open(namespace._raw, namespace.id, budget_bytes, eviction, list(admit))
+        except OverflowError:
+            raise InvalidError(f"budget_bytes is a number of bytes from 0 on, not {budget_bytes}") from None
 
     def get(self, key: Buffer) -> bytes | None:
         """The value of a key, ``None`` where it is not in."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Mu
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
-from kvssd._kvssd import Error, InvalidError, RawStore, to_bytes
+from kvssd._kvssd import Error, InvalidError, OpenError, RawStore, to_bytes
 from kvssd.results import html_table
 from kvssd.stats import NamespaceCacheInfo, NamespaceInfo, Stats
 
@@ -53,6 +53,8 @@ def open(
         raise InvalidError("an image has 1 partition at the least, and its largest value 4096 bytes")
     missing = "create_new" if create == "new" else "create" if create else "fail"
     path = os.fsdecode(drive)
+    if not path:
+        raise OpenError("a drive is the path of an image or a URL, and this is empty")
     size = 1 << 30 if create_bytes is None else create_bytes
     try:
         raw = RawStore.open(
@@ -326,7 +328,11 @@ class Store(Namespace):
         ``ttl``; rules ``asked=``, ``at-most=``, ``a-day=``; all but the policy and the budget may be left out).
         """
         chosen = [(key, _text(value)) for key, value in (parameters or {}).items()]
-        return Namespace(self._raw, self._raw.create_namespace(name, ordered, index, chosen, (quota_bytes, cache)))
+        try:
+            number = self._raw.create_namespace(name, ordered, index, chosen, (quota_bytes, cache))
+        except OverflowError:
+            raise InvalidError(f"quota_bytes is a number of bytes from 0 on, not {quota_bytes}") from None
+        return Namespace(self._raw, number)
 
     def delete_namespace(self, name: str | int) -> None:
         """Delete a namespace with all its pairs."""
