@@ -62,7 +62,7 @@ pub struct PairCacheStats {
 impl PairCache {
     /// Opens the cache in a namespace, with the pairs that are there, in the order of the index. Each is asked for its length, which takes some
     /// microseconds. Pairs beyond the plan's budget are evicted. Where a page of an image cannot be read, the cache has the pairs whose keys can be
-    /// told all the same.
+    /// told all the same. This takes memory for all keys.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`] and [`Namespace::delete`].
@@ -250,8 +250,13 @@ impl PairCache {
     }
 
     fn delete_each(&self, namespace: Namespace<'_>, leaving: &[Box<[u8]>]) -> Result<(), Error> {
+        let delete = |key: &Box<[u8]>| match self.remove(namespace, key) {
+            // Nobody can read it either, and other pairs need not wait for it.
+            Err(Error::Damaged { .. }) => Ok(()),
+            deleted => deleted.map(drop),
+        };
         // If one fails, the others are deleted all the same.
-        leaving.iter().map(|key| self.remove(namespace, key).map(drop)).fold(Ok(()), Result::and)
+        leaving.iter().map(delete).fold(Ok(()), Result::and)
     }
 
     /// Deletes a pair that the policy does not know any more.

@@ -101,13 +101,15 @@ static void iterates(kvs_device_handle device, char *name, kvs_key_order order) 
 /* Keys as long as they may be, of more than one page of the iterator. */
 static void meets_the_longest_keys_once(kvs_device_handle device) {
   enum { PAIRS = 600 };
-  static bool seen[PAIRS];
   static char name[KVS_MAX_KEY_LENGTH + 1];
   kvs_key_space_handle space = make(device, "longest", KVS_KEY_ORDER_DESCEND);
   for (int i = 0; i < PAIRS; i++) {
     snprintf(name, sizeof name, "%0*d", KVS_MAX_KEY_LENGTH, i);
     OK(store(space, name, "", KVS_STORE_POST));
   }
+  static char greatest[KVS_MAX_KEY_LENGTH + 1];
+  memset(greatest, 0xff, KVS_MAX_KEY_LENGTH);
+  OK(store(space, greatest, "", KVS_STORE_POST));
   kvs_option_iterator option = {KVS_ITERATOR_KEY};
   kvs_key_group_filter filter = {{0, 0, 0, 0}, {0}};
   kvs_iterator_handle iterator;
@@ -119,12 +121,11 @@ static void meets_the_longest_keys_once(kvs_device_handle device) {
     list.size = KVS_ITERATOR_BUFFER_SIZE;
     OK(kvs_iterate_next(space, iterator, &list));
     for (uint32_t i = 0; i < list.num_entries; i++, met++) {
-      snprintf(name, sizeof name, "%.*s", KVS_MAX_KEY_LENGTH, (char *)buffer + i * (4 + KVS_MAX_KEY_LENGTH) + 4);
-      MUST(met < PAIRS && atoi(name) == PAIRS - 1 - met && !seen[atoi(name)]);
-      seen[atoi(name)] = true;
+      memcpy(name, buffer + i * (4 + KVS_MAX_KEY_LENGTH) + 4, KVS_MAX_KEY_LENGTH);
+      MUST(met == 0 ? strcmp(name, greatest) == 0 : met <= PAIRS && atoi(name) == PAIRS - met);
     }
   }
-  MUST(met == PAIRS);
+  MUST(met == PAIRS + 1);
   OK(kvs_delete_iterator(space, iterator));
   kvs_free(buffer);
   OK(kvs_close_key_space(space));

@@ -94,7 +94,8 @@ impl Caches {
     }
 
     /// Looks up the pairs of a cache, if that was not done since the mount. They are admitted in the order of their stores; surplus pairs leave,
-    /// and, where there is a time to live, those whose age is not known. Pairs whose keys cannot be read are not among them.
+    /// and, where there is a time to live, those whose age is not known. Pairs whose keys cannot be read are not among them: they stay until they are
+    /// stored or deleted.
     pub(super) fn know(&mut self, records: &mut dyn Records, namespace: NamespaceId) -> Result<(), KvError> {
         let cache = self.all.get(&namespace).expect("it is a cache");
         if cache.held.is_some() {
@@ -121,7 +122,7 @@ impl Caches {
     }
 }
 
-/// All pairs of a namespace, in the order of their keys in the index. If a page cannot be read, those whose keys can be told all the same.
+/// All pairs of a namespace. If a page cannot be read, those whose keys can be told all the same.
 fn all_of(records: &mut dyn Records, namespace: NamespaceId) -> Result<Vec<Found>, KvError> {
     let mut found = Vec::new();
     let listed = each_key(records, namespace, |records, key| {
@@ -130,8 +131,9 @@ fn all_of(records: &mut dyn Records, namespace: NamespaceId) -> Result<Vec<Found
     });
     let Err(unread @ KvError::Unrecovered(_)) = listed else { return listed.map(|()| found) };
     let Some(engine) = records.engine_mut() else { return Err(unread) };
-    let mut found = Vec::new();
-    for key in engine.salvage_keys(namespace)? {
+    let keys = engine.salvage_keys(namespace)?;
+    found.clear();
+    for key in keys {
         let key = Key::new(&key)?;
         // What says that a key was deleted may be lost.
         if records.execute(namespace, Command::Exist { key }) != Err(KvError::KeyNotFound) {

@@ -48,10 +48,12 @@ fn a_cache_comes_back_with_its_pairs_in_the_order_in_which_they_were_stored() {
 fn a_damaged_page_costs_a_cache_the_pairs_in_it() {
     const PAIRS: usize = 300;
     let folder = tempfile::tempdir().unwrap();
-    for design in designs() {
+    let texts = ["lru budget=10000000", "fifo budget=10000000 ttl-ms=86400000"];
+    for (design, text) in designs().zip(texts.into_iter().cycle()) {
         let path = folder.path().join(format!("{design} damaged.kv"));
         let mut drive = create(&path, design, None);
-        let id = create_cache(&mut drive, "a", "lru budget=10000000");
+        drive.tell_time(Nanos(1000 * SECOND));
+        let id = create_cache(&mut drive, "a", text);
         let name = |pair: usize| format!("pair {pair:03}").into_bytes();
         let value = |pair: usize| name(pair).repeat(50);
         (0..PAIRS).for_each(|pair| drop(store(&mut drive, id, &name(pair), &value(pair)).unwrap()));
@@ -63,6 +65,7 @@ fn a_damaged_page_costs_a_cache_the_pairs_in_it() {
         image[at] ^= 1;
         std::fs::write(&path, image).unwrap();
         let mut drive = Drive::open(&path, OpenOptions::default()).unwrap();
+        drive.tell_time(Nanos(1001 * SECOND));
         let asked = |drive: &mut Drive, pair: usize| {
             let name = name(pair);
             let command = Command::Retrieve { key: key(&name), offset_bytes: 0, length_bytes: u32::MAX };
@@ -78,8 +81,11 @@ fn a_damaged_page_costs_a_cache_the_pairs_in_it() {
         let held_bytes = drive.cache(id).unwrap().held_bytes as usize;
         assert!((PAIRS - damaged) * 408 <= held_bytes && held_bytes <= PAIRS * 408, "{design}: {held_bytes}");
         store(&mut drive, id, b"new", b"1").unwrap();
+        drive = reopened(drive, &path, true);
+        drive.tell_time(Nanos(1002 * SECOND));
         drive.execute_in(id, Command::Delete { key: key(b"new") }).unwrap();
-        drive.close().unwrap();
+        let again: usize = (0..PAIRS).map(|pair| asked(&mut drive, pair)).sum();
+        assert_eq!(again, damaged, "{design}");
     }
 }
 
