@@ -20,7 +20,7 @@ use kvssd_measure::Observer;
 use kvssd_sim::SimError;
 
 /// Section V-B: of a Get, an Update and an Insert the host's software takes 2, 8 and 3 %. If that is the same time for each, the board takes
-/// 0.23 of a Get for an Update and 0.66 for an Insert (docs/TESTBEDS.md), of which a Get alone takes 100 us here. The paper does not say so.
+/// 0.23 of a Get for an Update and 0.66 for an Insert (docs/TESTBEDS.md), of which a Get alone takes 100 us here. That it is the same time is a guess.
 const SHARES: Assumption = Assumption::guess(
     "an Update of 23.5 us, and an Insert of 66.0 us",
     &[("firmware.write_ns", "18500"), ("core_costs.new_entry_ns", "42500")],
@@ -42,7 +42,7 @@ const LONG_RANGE_LOCK: Assumption =
 const PIPELINE: Assumption = Assumption::guess("a pipeline of 20 us for writes", &[("firmware.write_ns", "20000")]);
 const ENTRY: Assumption = Assumption::guess("1 us of a core for each entry", &[("core_costs.comparison_ns", "1000")]);
 
-/// What is known, and the sweeps, one at a time.
+/// What is known, the guess, and the sweeps, one at a time.
 const OF_WRITES: &[Assumption] = &[SHARES, SCATTERED, RANGE_LOCK, LONG_RANGE_LOCK, PIPELINE, ENTRY];
 const OF_FILLING: &[Assumption] = &[SHARES, PIPELINE, ENTRY];
 const OF_READS: &[Assumption] = &[RANGE_LOCK, LONG_RANGE_LOCK, ENTRY];

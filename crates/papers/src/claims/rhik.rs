@@ -181,8 +181,8 @@ impl Drives {
         Ok(Findings::from(claim).with([drawn::flash_reads(reads)]))
     }
 
-    /// Writes and reads of one value size in the order of the keys, 1 GB of values (section V-B), as in figure 6: operations a second of virtual
-    /// time.
+    /// Writes and reads of one value size in the order of the keys, 1 GB of values (section V-B) and a thousand at the least, as in figure 6:
+    /// operations a second of virtual time.
     fn rates(
         &self,
         design: &Design,

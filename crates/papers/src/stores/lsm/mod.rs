@@ -130,12 +130,16 @@ impl LsmStore {
     fn step(&mut self) -> Result<(), SimError> {
         let flush = self.flush.job.is_some().then_some(self.flush.clock);
         let compactions = self.compactions.iter().map(|compaction| compaction.clock).enumerate();
-        let now = self.next_step().expect("somebody has work");
         match compactions.min_by_key(|(_, clock)| *clock) {
-            Some((at, clock)) if flush.is_none_or(|flush| clock < flush) => self.step_of_compaction(at)?,
-            _ => self.step_of_flush()?,
+            Some((at, clock)) if flush.is_none_or(|flush| clock < flush) => {
+                self.bury(clock)?;
+                self.step_of_compaction(at)
+            }
+            _ => {
+                self.bury(self.flush.clock)?;
+                self.step_of_flush()
+            }
         }
-        self.bury(now)
     }
 
     fn step_of_flush(&mut self) -> Result<(), SimError> {
@@ -168,7 +172,7 @@ impl LsmStore {
         Ok(())
     }
 
-    /// Deletes the files of tables that nobody reads any more. What a read has kept is deleted with the next step.
+    /// Deletes the files of tables that nobody reads any more. Before a step: it may want the room.
     fn bury(&mut self, at: Nanos) -> Result<(), SimError> {
         let LsmStore { dead, space, blocks, is_reading, .. } = self;
         match is_reading {
