@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import kvssd
 import pytest
+from calls import interrupted
 
 
 @pytest.fixture
@@ -30,11 +31,8 @@ def test_a_handler_does_not_wait_for_the_transaction_that_it_interrupts(store: k
             second.get(b"other")
         first.__exit__(None, None, None)
 
-    before = signal.signal(signal.SIGUSR1, handler)
-    with second:
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+    with second, interrupted(signal.SIGUSR1, handler):
         assert second.get(b"key", for_update=True) == b"value"
-    signal.signal(signal.SIGUSR1, before)
 
 
 LETTERS = 500
@@ -62,22 +60,25 @@ def test_what_one_thread_stores_another_one_pops_once(store: kvssd.Store, how: s
     def put_all() -> None:
         for number in range(LETTERS):
             while b"letter" in box:
-                assert not any(thread.done() for thread in done)
+                assert not any(thread.done() for thread in done) and time.monotonic() < deadline
             put[how](b"%d" % number)
 
     def pop(take: Callable[[], bytes]) -> None:
-        while not is_over.is_set() or box:
+        while (not is_over.is_set() or box) and time.monotonic() < deadline:
             try:
                 popped.append(int(take()))
             except KeyError:
                 pass
 
     is_over = threading.Event()
+    deadline = time.monotonic() + 300
     with ThreadPoolExecutor(2) as threads:
         takes = (lambda: box.pop(b"letter"), lambda: box.popitem()[1])
         done = [threads.submit(pop, take) for take in takes]
-        put_all()
-        is_over.set()
+        try:
+            put_all()
+        finally:
+            is_over.set()
         for thread in done:
             thread.result()
     assert sorted(popped) == list(range(LETTERS))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import kvssd
 import pytest
+from calls import interrupted
 
 LARGE = 20 << 20
 
@@ -149,19 +150,15 @@ def test_a_namespace_of_a_drive_on_the_wire_is_a_cache(url: str) -> None:
 
 
 def test_an_interrupt_ends_a_wait_for_a_drive_that_is_silent(service: Service) -> None:
-    # A shell has its background jobs ignore it.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with kvssd.open(service.url) as store:
         store[b"one"] = b"1"
         service.stop()
         # The first call waits for an answer, the second one for a connection.
         for _ in range(2):
-            threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
             begin = time.monotonic()
-            with pytest.raises(KeyboardInterrupt):
+            with pytest.raises(KeyboardInterrupt), interrupted(signal.SIGINT, signal.default_int_handler):
                 store[b"one"]
             assert time.monotonic() - begin < 10
-        signal.signal(signal.SIGINT, before)
         service.process.send_signal(signal.SIGCONT)
         assert store[b"one"] == b"1"
 
@@ -183,24 +180,21 @@ def test_a_handler_may_use_the_store_whose_call_it_interrupts(service: Service) 
             store[b"one"]
         service.process.send_signal(signal.SIGCONT)
 
-    def interrupted(handler: Callable[[int, object], None]) -> bytes:
+    def one(handler: Callable[[int, object], None]) -> bytes:
         """What a call gets that the handler interrupts while the drive is silent."""
-        before = signal.signal(signal.SIGUSR1, handler)
         service.stop()
-        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGUSR1)).start()
         begin = time.monotonic()
-        try:
-            return store[b"one"]
-        finally:
-            signal.signal(signal.SIGUSR1, before)
-            assert time.monotonic() - begin < 10
+        with interrupted(signal.SIGUSR1, handler):
+            value = store[b"one"]
+        assert time.monotonic() - begin < 10
+        return value
 
     with kvssd.open(service.url) as store:
         store[b"one"] = b"1"
-        assert interrupted(look) == b"1" and seen == [b"1"]
+        assert one(look) == b"1" and seen == [b"1"]
         with pytest.raises(InterruptedError):
-            interrupted(end)
-        assert interrupted(look_while_it_connects) == b"1"
+            one(end)
+        assert one(look_while_it_connects) == b"1"
 
 
 def test_a_handler_does_not_wait_for_who_waits_for_its_thread(service: Service) -> None:
@@ -220,16 +214,16 @@ def test_a_handler_does_not_wait_for_who_waits_for_its_thread(service: Service) 
         def handler(number: int, frame: object) -> None:
             service.process.send_signal(signal.SIGCONT)
             thread.start()
+            deadline = time.monotonic() + 10
             with pytest.raises(kvssd.RefusedError, match="under way"):
-                while True:
+                while time.monotonic() < deadline:
                     within()
 
-        before = signal.signal(signal.SIGUSR1, handler)
         service.stop()
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-        assert wait() == b"1"
-        thread.join()
-        signal.signal(signal.SIGUSR1, before)
+        with interrupted(signal.SIGUSR1, handler):
+            assert wait() == b"1"
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 def test_a_transaction_that_nobody_left_ends_beside_other_threads(service: Service) -> None:
@@ -264,10 +258,11 @@ def test_an_interrupt_ends_a_wait_in_a_child_of_another_thread(service: Service)
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
         begin = time.monotonic()
         try:
-            while True:
+            while time.monotonic() - begin < 10:
                 store.get(b"one")
         except KeyboardInterrupt:
             return time.monotonic() - begin < 10
+        return False
 
     def work() -> None:
         kvssd.open(service.url).close()
