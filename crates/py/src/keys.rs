@@ -10,9 +10,10 @@ use crate::transaction::Manager;
 use kvssd_host::tx::{Port, Record, TransactionOptions, Transactions};
 use kvssd_host::{Error, NamespaceId, Store};
 use kvssd_types::{BatchChange, Value};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 /// Locks that keys are spread over.
 const LOCKS: usize = 64;

@@ -6,38 +6,47 @@
 //!
 //! Whoever holds a lock may wait for the call that a handler has interrupted. So a handler's call takes what is free, and is refused what is not.
 
-use crate::signals::is_of_handler;
+use crate::signals::{heeds_signals, is_interrupted, is_of_handler};
 use kvssd_host::Error as StoreError;
-use std::sync::{
-    LockResult, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError, TryLockResult,
-};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
-/// Takes a lock beside others. It is busy for a handler also while another thread waits for it.
+/// How often the main thread looks at its signals while it waits for a lock.
+const ASKS_EVERY: Duration = Duration::from_millis(25);
+
+/// Why a handler's call is refused.
+pub(crate) const CANNOT_WAIT: &str =
+    "a call that a handler makes cannot wait: one is under way that has what it needs, and may be the interrupted one";
+
+/// Takes a lock beside others. It is busy for a handler also while another thread waits to have it alone.
 pub(crate) fn shared<T>(lock: &RwLock<T>) -> Result<RwLockReadGuard<'_, T>, StoreError> {
-    taken(|| lock.try_read(), || lock.read())
+    taken(|time| lock.try_read_for(time), || lock.read())
 }
 
 /// Takes a lock alone.
 pub(crate) fn alone<T>(lock: &RwLock<T>) -> Result<RwLockWriteGuard<'_, T>, StoreError> {
-    taken(|| lock.try_write(), || lock.write())
+    taken(|time| lock.try_write_for(time), || lock.write())
 }
 
 /// As [`alone`].
 pub(crate) fn locked<T>(lock: &Mutex<T>) -> Result<MutexGuard<'_, T>, StoreError> {
-    taken(|| lock.try_lock(), || lock.lock())
+    taken(|time| lock.try_lock_for(time), || lock.lock())
 }
 
-fn taken<G>(attempt: impl FnOnce() -> TryLockResult<G>, wait: impl FnOnce() -> LockResult<G>) -> Result<G, StoreError> {
-    if !is_of_handler() {
-        return Ok(wait().unwrap_or_else(PoisonError::into_inner));
+fn taken<G>(attempt: impl Fn(Duration) -> Option<G>, wait: impl FnOnce() -> G) -> Result<G, StoreError> {
+    if is_of_handler() {
+        return attempt(Duration::ZERO).ok_or_else(|| StoreError::Refused { why: CANNOT_WAIT.to_owned() });
     }
-    match attempt() {
-        Ok(guard) => Ok(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => {
-            let why =
-                "a call of this thread is under way, and may never end if this one waits: make it behind that one";
-            Err(StoreError::Refused { why: why.to_owned() })
+    if !heeds_signals() {
+        return Ok(wait());
+    }
+    loop {
+        if let Some(guard) = attempt(ASKS_EVERY) {
+            return Ok(guard);
+        }
+        // Whoever has the lock may be another thread, which waits for a silent drive.
+        if is_interrupted() {
+            return Err(StoreError::Refused { why: "a handler has ended the wait".to_owned() });
         }
     }
 }

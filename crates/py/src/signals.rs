@@ -32,9 +32,14 @@ pub(crate) fn is_of_handler() -> bool {
     CALLS.get() > 1
 }
 
+/// Whether this is the thread that handlers run in.
+pub(crate) fn heeds_signals() -> bool {
+    IS_MAIN.with_borrow(|known| known.as_ref().is_some_and(|(_, is_main)| *is_main))
+}
+
 /// Whether a handler of Python's signals has raised something.
 pub(crate) fn is_interrupted() -> bool {
-    if !IS_MAIN.with_borrow(|known| known.as_ref().is_some_and(|(_, is_main)| *is_main)) {
+    if !heeds_signals() {
         return false;
     }
     let Some(Err(raised)) = Python::try_attach(|py| py.check_signals()) else { return false };

@@ -16,11 +16,12 @@ use kvssd_host::{
     Missing, Namespace, NamespaceAttributes, NamespaceId, NamespaceInfo, Options, Owner, RangeCursor, Stats, Store,
     StoreCondition, TrafficStats,
 };
+use parking_lot::RwLock;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A page of pairs.
 type PagePairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;

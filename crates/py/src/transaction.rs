@@ -12,11 +12,12 @@ use crate::locks::locked;
 use crate::signals::{heeding_signals, is_interrupted};
 use kvssd_host::tx::{Isolation, Transaction, TransactionError, Transactions};
 use kvssd_host::{NamespaceId, Owner};
+use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use self_cell::self_cell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The manager of a store's transactions.
 pub(crate) type Manager = Transactions<KeyedStore>;
@@ -91,7 +92,7 @@ impl RawTransaction {
 /// Whoever did not leave it. Its end may wait for the drive, and needs no interpreter; what a handler raises meanwhile, the next call does.
 impl Drop for RawTransaction {
     fn drop(&mut self) {
-        let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let open = self.open.get_mut().take();
         Python::try_attach(|py| py.detach(|| drop(open)));
     }
 }

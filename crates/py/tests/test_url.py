@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import kvssd
 import pytest
-from calls import interrupted
+from calls import interrupted, wait_for_call
 
 LARGE = 20 << 20
 
@@ -224,6 +224,28 @@ def test_a_handler_does_not_wait_for_who_waits_for_its_thread(service: Service) 
             assert wait() == b"1"
         thread.join(10)
         assert not thread.is_alive()
+
+
+def test_an_interrupt_ends_a_wait_for_what_another_thread_pops(service: Service) -> None:
+    popped: list[bytes] = []
+    with kvssd.open(service.url) as store:
+        store[b"key"] = b"value"
+        thread = threading.Thread(target=lambda: popped.append(store.pop(b"key")))
+        service.stop()
+        thread.start()
+        assert thread.ident is not None
+        wait_for_call(thread.ident)
+        waits: list[Callable[[], object]] = [
+            lambda: store.update({b"key": b"later"}),
+            lambda: store.__delitem__(b"key"),
+            store.close,
+        ]
+        for wait in waits:
+            with pytest.raises(KeyboardInterrupt), interrupted(signal.SIGINT, signal.default_int_handler):
+                wait()
+        service.process.send_signal(signal.SIGCONT)
+        thread.join(10)
+        assert popped == [b"value"] and b"key" not in store
 
 
 def test_a_transaction_that_nobody_left_ends_beside_other_threads(service: Service) -> None:
