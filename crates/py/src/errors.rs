@@ -1,7 +1,9 @@
 //! Exceptions, by what the caller can do about them.
 
+use crate::locks::CANNOT_WAIT;
+use crate::signals::is_of_handler;
 use kvssd_cli::Failure;
-use kvssd_host::tx::{Refusal, TransactionError};
+use kvssd_host::tx::{AbortReason, Refusal, TransactionError};
 use kvssd_host::{Error as StoreError, Owner};
 use kvssd_sim::SimError;
 use pyo3::create_exception;
@@ -56,6 +58,7 @@ pub(crate) fn of_opening(error: &StoreError) -> PyErr {
 pub(crate) fn of_transaction(error: TransactionError) -> PyErr {
     let line = error.to_string();
     match error {
+        TransactionError::Aborted(AbortReason::Asked) if is_of_handler() => RefusedError::new_err(CANNOT_WAIT),
         TransactionError::Aborted(_) => AbortedError::new_err(line),
         TransactionError::Refused(Refusal::ReadOnly) => ReadOnlyError::new_err(line),
         TransactionError::Refused(_) => PyKeyError::new_err(line),

@@ -9,7 +9,7 @@ use crate::bytes::Bytes;
 use crate::errors::{Error, check_owner, of_store, of_transaction};
 use crate::keys::KeyedStore;
 use crate::locks::locked;
-use crate::signals::{heeding_signals, is_interrupted};
+use crate::signals::{heeding_signals, is_interrupted, is_of_handler};
 use kvssd_host::tx::{Isolation, Transaction, TransactionError, Transactions};
 use kvssd_host::{NamespaceId, Owner};
 use parking_lot::Mutex;
@@ -116,9 +116,8 @@ impl RawTransaction {
         };
         let open = heeding_signals(py, || {
             let begun = Open::try_new(manager, |manager| {
-                let mut transaction = manager.begin(isolation)?;
-                transaction.abort_when(is_interrupted);
-                Ok(Some(transaction))
+                // One that a handler uses may not wait: what it waits for may be what the handler has interrupted.
+                manager.begin_unless(isolation, || is_of_handler() || is_interrupted()).map(Some)
             });
             begun.map_err(of_transaction)
         })?;

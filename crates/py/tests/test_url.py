@@ -226,15 +226,20 @@ def test_a_handler_does_not_wait_for_who_waits_for_its_thread(service: Service) 
         assert not thread.is_alive()
 
 
+def popping(service: Service, store: kvssd.Store, key: bytes) -> threading.Thread:
+    """A thread that pops a key, and waits for the drive, which is silent from now on."""
+    thread = threading.Thread(target=store.pop, args=(key,))
+    service.stop()
+    thread.start()
+    assert thread.ident is not None
+    wait_for_call(thread.ident)
+    return thread
+
+
 def test_an_interrupt_ends_a_wait_for_what_another_thread_pops(service: Service) -> None:
-    popped: list[bytes] = []
     with kvssd.open(service.url) as store:
         store[b"key"] = b"value"
-        thread = threading.Thread(target=lambda: popped.append(store.pop(b"key")))
-        service.stop()
-        thread.start()
-        assert thread.ident is not None
-        wait_for_call(thread.ident)
+        thread = popping(service, store, b"key")
         waits: list[Callable[[], object]] = [
             lambda: store.update({b"key": b"later"}),
             lambda: store.__delitem__(b"key"),
@@ -245,7 +250,32 @@ def test_an_interrupt_ends_a_wait_for_what_another_thread_pops(service: Service)
                 wait()
         service.process.send_signal(signal.SIGCONT)
         thread.join(10)
-        assert popped == [b"value"] and b"key" not in store
+        assert not thread.is_alive() and b"key" not in store
+
+
+def test_a_handler_is_refused_a_transaction_that_waits_for_the_commit_that_it_interrupts(service: Service) -> None:
+    calls: list[None] = []
+
+    def handler(number: int, frame: object) -> None:
+        with pytest.raises(kvssd.RefusedError, match="under way"):
+            store.transaction("snapshot").__enter__()
+        with pytest.raises(kvssd.RefusedError, match="under way"), store.transaction() as beside:
+            beside.get(b"key", for_update=True)
+        calls.append(None)
+        raise KeyboardInterrupt
+
+    with kvssd.open(service.url) as store:
+        store[b"key"] = b"value"
+        thread = popping(service, store, b"key")
+        # Its commit waits for the pop.
+        with pytest.raises(KeyboardInterrupt), interrupted(signal.SIGINT, handler):
+            with store.transaction() as tx:
+                tx[b"key"] = b"later"
+        assert len(calls) == 1
+        service.process.send_signal(signal.SIGCONT)
+        thread.join(10)
+        with store.transaction() as later:
+            assert later.get(b"key", for_update=True) is None
 
 
 def test_a_transaction_that_nobody_left_ends_beside_other_threads(service: Service) -> None:

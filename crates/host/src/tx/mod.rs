@@ -44,7 +44,7 @@ use crate::Error;
 use kvssd_flash::Owner;
 use kvssd_runtime::sync::{Arc, Condvar, Mutex, MutexGuard};
 use kvssd_transactions::{
-    Access, AccessStep, CommitStep, PutOutcome, TransactionId, TransactionManager, ViewStep, WriteSet,
+    Access, AccessStep, CommitStep, PutOutcome, TransactionId, TransactionManager, TransactionState, ViewStep, WriteSet,
 };
 use kvssd_types::{Key, NamespaceId, Value};
 use std::collections::BTreeMap;
@@ -93,16 +93,31 @@ impl<P: Port> Transactions<P> {
     /// # Errors
     /// For a snapshot: if the drive has no views, or fails.
     pub fn begin(&self, isolation: Isolation) -> Result<Transaction<'_, P>, TransactionError> {
+        self.begin_with(isolation, None)
+    }
+
+    /// As [`Transactions::begin`]. While the transaction waits for others, it calls `is_unwanted` now and then, and is aborted if that returns true: a
+    /// signal may have come. Meanwhile it holds nothing but its locks.
+    ///
+    /// # Errors
+    /// As [`Transactions::begin`]; and [`TransactionError::Aborted`].
+    pub fn begin_unless(
+        &self,
+        isolation: Isolation,
+        is_unwanted: fn() -> bool,
+    ) -> Result<Transaction<'_, P>, TransactionError> {
+        self.begin_with(isolation, Some(is_unwanted))
+    }
+
+    fn begin_with(
+        &self,
+        isolation: Isolation,
+        is_unwanted: Option<fn() -> bool>,
+    ) -> Result<Transaction<'_, P>, TransactionError> {
         self.check_owner()?;
         let id = self.lock().manager.begin(isolation);
-        let mut transaction = Transaction {
-            transactions: self,
-            id,
-            bell: Arc::default(),
-            view: None,
-            is_putting: false,
-            is_unwanted: None,
-        };
+        let mut transaction =
+            Transaction { transactions: self, id, bell: Arc::default(), view: None, is_putting: false, is_unwanted };
         if isolation == Isolation::Snapshot {
             transaction.make_view()?;
         }
@@ -147,12 +162,6 @@ impl State {
 }
 
 impl<P: Port> Transaction<'_, P> {
-    /// While it waits for others, the transaction calls `is_unwanted` now and then, and is aborted if that returns true: a signal may have come.
-    /// Meanwhile it holds nothing but its locks.
-    pub fn abort_when(&mut self, is_unwanted: fn() -> bool) {
-        self.is_unwanted = Some(is_unwanted);
-    }
-
     /// The value of a record, if it is there.
     ///
     /// # Errors
@@ -264,6 +273,9 @@ impl<P: Port> Transaction<'_, P> {
         let mut state = self.transactions.lock();
         while state.manager.view(self.id) == ViewStep::Wait {
             state = self.wait(state);
+            if state.manager.state(self.id) == TransactionState::Aborted {
+                return Err(TransactionError::Aborted(AbortReason::Asked));
+            }
         }
         drop(state);
         let made = self.transactions.port.create_view();

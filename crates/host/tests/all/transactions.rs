@@ -329,8 +329,7 @@ fn a_transaction_that_waits_is_aborted_when_it_is_not_wanted_any_more() {
             let bank = Transactions::new(Memory::default(), &TransactionOptions::default());
             let mut holder = bank.begin(Isolation::TwoPhaseLocking).unwrap();
             holder.write(BANK, b"account", b"1").unwrap();
-            let mut waits = bank.begin(isolation).unwrap();
-            waits.abort_when(|| true);
+            let mut waits = bank.begin_unless(isolation, || true).unwrap();
             let ended = waits.write(BANK, b"account", b"2").and_then(|()| waits.commit());
             assert_eq!(ended, Err(TransactionError::Aborted(AbortReason::Asked)));
             holder.commit().unwrap();
