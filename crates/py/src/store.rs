@@ -29,6 +29,9 @@ type PagePairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;
 /// A change of a batch: the namespace, the key, and the value unless it is deleted.
 type Change = (u32, Bytes, Option<Bytes>);
 
+/// What is read of a value at first for a buffer that has room for it: most values are no larger.
+const FIRST_BYTES: usize = 2 << 20;
+
 /// A store that is open, or was.
 #[pyclass(frozen, module = "kvssd._kvssd")]
 pub(crate) struct RawStore {
@@ -38,7 +41,6 @@ pub(crate) struct RawStore {
     /// Caches share it, and who makes a namespace has it alone. The store has such a lock, too, on which a handler would wait.
     numbers: RwLock<()>,
     pub(crate) keys: Arc<Keys>,
-    value_bytes_max: OnceLock<usize>,
 }
 
 struct Open {
@@ -92,7 +94,6 @@ impl RawStore {
             open: RwLock::new(Some(open)),
             numbers: RwLock::default(),
             keys: Keys::new(),
-            value_bytes_max: OnceLock::new(),
         })
     }
 
@@ -203,13 +204,19 @@ impl RawStore {
         key: Bytes,
         bytes_max: usize,
     ) -> PyResult<Option<(Bound<'py, PyBytes>, u32)>> {
-        let found = self.on_store(py, |store| {
-            let pairs = store.namespace_at(NamespaceId(namespace));
+        let found = self.on_pairs(py, namespace, |pairs| {
             // The caller's buffer may be larger than the memory: a mapping of a file, say.
-            let mut first = vec![0; bytes_max.min(self.value_bytes_max(store)?)];
-            let Some(value_bytes) = pairs.retrieve_into(&key, 0, &mut first)? else { return Ok(None) };
-            first.truncate(value_bytes as usize);
-            Ok(Some((first, value_bytes)))
+            let mut first = vec![0; bytes_max.min(FIRST_BYTES)];
+            loop {
+                let Some(value_bytes) = pairs.retrieve_into(&key, 0, &mut first)? else { return Ok(None) };
+                let wanted = bytes_max.min(value_bytes as usize);
+                if wanted <= first.len() {
+                    first.truncate(wanted);
+                    return Ok(Some((first, value_bytes)));
+                }
+                // All of it again: a rest could be another value's.
+                first = vec![0; wanted];
+            }
         })?;
         Ok(found.map(|(first, value_bytes)| (PyBytes::new(py, &first), value_bytes)))
     }
@@ -320,19 +327,6 @@ impl RawStore {
             let open = shared(&self.open).map_err(|error| of_store(&error))?;
             work(&open.as_ref().ok_or_else(closed)?.store).map_err(|error| of_store(&error))
         })
-    }
-
-    /// Bytes of the largest value; the drive is asked once.
-    fn value_bytes_max(&self, store: &Store) -> Result<usize, StoreError> {
-        if let Some(bytes) = self.value_bytes_max.get() {
-            return Ok(*bytes);
-        }
-        // One that does not say it takes no more than a command can have.
-        let bytes = match store.stats()?.value_bytes_max {
-            0 => u32::MAX as usize,
-            bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
-        };
-        Ok(*self.value_bytes_max.get_or_init(|| bytes))
     }
 
     /// As [`RawStore::on_store`], for a cache: no namespace is made meanwhile.

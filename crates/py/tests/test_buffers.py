@@ -47,6 +47,16 @@ def test_a_value_goes_into_a_buffer_that_is_larger_than_the_memory(store: kvssd.
             assert store.get_into(b"key", buffer) == 5 and buffer[:6] == b"value\0"
 
 
+def test_a_large_value_fills_what_there_is_of_a_buffer(tmp_path: Path) -> None:
+    value = bytes(range(250)) * 20_000
+    with kvssd.open(tmp_path / "large.kv", create_bytes=128 << 20, value_bytes_max=16 << 20) as store:
+        store[b"key"] = value
+        for room in (2 << 20, 3 << 20, len(value), 8 << 20):
+            buffer = bytearray(b"x" * room)
+            assert store.get_into(b"key", buffer) == len(value)
+            assert buffer == value[:room] + b"x" * (room - len(value))
+
+
 def test_a_field_has_any_name(store: kvssd.Store) -> None:
     numpy = pytest.importorskip("numpy")
     prices = numpy.zeros(3, dtype=[("Open", "<f4"), ("Old", [("O", "<u2")])])
