@@ -21,10 +21,27 @@ pub(crate) fn heeding_signals<T: Send>(py: Python<'_>, work: impl FnOnce() -> Py
     }
     // What ended nothing any more: an iterator's end, say.
     unless_raised(Ok(()))?;
-    CALLS.set(CALLS.get() + 1);
-    let done = py.detach(work);
-    CALLS.set(CALLS.get() - 1);
+    let done = {
+        let _call = Call::begin();
+        py.detach(work)
+    };
     unless_raised(done)
+}
+
+/// A call that is under way, until it is dropped: a panic ends it, too.
+struct Call;
+
+impl Call {
+    fn begin() -> Self {
+        CALLS.set(CALLS.get() + 1);
+        Call
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        CALLS.set(CALLS.get() - 1);
+    }
 }
 
 /// Whether the call that is under way is a handler's, which has interrupted another call of this thread.
