@@ -89,11 +89,19 @@ impl RawTransaction {
     }
 }
 
-/// Whoever did not leave it. Its end may wait for the drive, and needs no interpreter; what a handler raises meanwhile, the next call does.
+/// Whoever did not leave it. Its end may wait for the drive; what a handler raises meanwhile is shown, since no call can raise it.
 impl Drop for RawTransaction {
     fn drop(&mut self) {
         let open = self.open.get_mut().take();
-        Python::try_attach(|py| py.detach(|| drop(open)));
+        if open.is_some() {
+            Python::try_attach(|py| {
+                let ended = heeding_signals(py, || {
+                    drop(open);
+                    Ok(())
+                });
+                ended.unwrap_or_else(|raised| raised.write_unraisable(py, None));
+            });
+        }
     }
 }
 
