@@ -1,9 +1,11 @@
-//! Which keys the threads of this process change, so that to pop one is one step.
+//! Which keys are changed by those who use this open store, so that to pop one is one step.
 //!
 //! ```text
 //!   store, delete, batch, commit    share the locks of their keys      side by side
-//!   pop                             has the lock of its key alone      nobody changes the key between its look and its delete
+//!   pop                             has the lock of its key alone      none of them changes the key between its look and its delete
 //! ```
+//!
+//! Caches on the store share these locks. Who else has the drive open does not.
 
 use crate::locks::{alone, shared};
 use crate::transaction::Manager;

@@ -243,12 +243,12 @@ impl RawStore {
         })
     }
 
-    /// Removes a key and gives its value. No other thread of this process changes it in between.
+    /// Removes a key and gives its value. Nobody who uses this open store changes it in between.
     fn pop<'py>(&self, py: Python<'py>, namespace: u32, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let value = self.on_pairs(py, namespace, |pairs| {
             let _key = self.keys.take(pairs.id(), &key)?;
             let value = pairs.retrieve_value(&key)?;
-            // Another process may have been quicker.
+            // Who else has the drive open may have been quicker.
             let was_there = value.is_some() && pairs.delete(&key)?;
             Ok(value.filter(|_| was_there))
         })?;

@@ -144,7 +144,7 @@ class Namespace(MutableMapping[bytes, bytes]):
     @overload
     def pop(self, key: Buffer, /, default: bytes | Default) -> bytes | Default: ...
     def pop(self, key: Buffer, /, default: object = _NO_DEFAULT) -> object:
-        """Remove a key and give its value, else the default: one step for all threads that use this store."""
+        """Remove a key and give its value, else the default: one step for all who use this open store."""
         value = self._raw.pop(self._id, key)
         if value is not None:
             return value
@@ -153,7 +153,7 @@ class Namespace(MutableMapping[bytes, bytes]):
         return default
 
     def popitem(self) -> tuple[bytes, bytes]:
-        """Remove the pair that iteration meets first, as ``pop`` does; ``KeyError`` when there is none."""
+        """Find the key that iteration meets first and ``pop`` it; ``KeyError`` when there is none."""
         while (key := self._raw.first_key(self._id)) is not None:
             value = self.pop(key, None)
             if value is not None:
