@@ -198,9 +198,15 @@ def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
         kvssd.open("nvme+tcp://")
     with pytest.raises(kvssd.InvalidError, match="cache_bytes are numbers"):
         kvssd.open(image, create_bytes=SMALL, cache_bytes=-1)
-    for options in ({"partitions": 0}, {"value_bytes_max": 0}, {"value_bytes_max": 4095}):
-        with pytest.raises(kvssd.InvalidError, match="at the least"):
-            kvssd.open(image, create_bytes=SMALL, **options)  # type: ignore[arg-type]
+    for option, less, line in (
+        ("partitions", 0, "1 partition at the least"),
+        ("value_bytes_max", 0, "4096 bytes at the least"),
+        ("value_bytes_max", 4095, "4096 bytes at the least"),
+    ):
+        with pytest.raises(kvssd.InvalidError, match=line):
+            kvssd.open(image, create_bytes=SMALL, **{option: less})  # type: ignore[arg-type]
+        with pytest.raises(kvssd.OpenError, match="there is no such file"):
+            kvssd.open(image, **{option: less})  # type: ignore[arg-type]
     (tmp_path / "text").write_text("no image")
     with pytest.raises(kvssd.OpenError):
         kvssd.open(tmp_path / "text")

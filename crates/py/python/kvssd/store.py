@@ -49,8 +49,10 @@ def open(
         create = create_bytes is not None
     if create not in (False, True, "new"):
         raise ValueError(f'create is True, False or "new", not {create!r}')
-    if partitions == 0 or value_bytes_max is not None and 0 <= value_bytes_max < 4096:
-        raise InvalidError("an image has 1 partition at the least, and its largest value 4096 bytes")
+    if create and partitions == 0:
+        raise InvalidError("an image has 1 partition at the least")
+    if create and value_bytes_max is not None and 0 <= value_bytes_max < 4096:
+        raise InvalidError("the largest value of an image has 4096 bytes at the least")
     missing = "create_new" if create == "new" else "create" if create else "fail"
     path = os.fsdecode(drive)
     if not path:
