@@ -40,9 +40,12 @@ def test_a_batch_refuses_at_the_call_what_is_no_buffer(store: kvssd.Store) -> No
 
 def test_a_value_goes_into_a_buffer_that_is_larger_than_the_memory(store: kvssd.Store, tmp_path: Path) -> None:
     store[b"key"] = b"value"
-    large = 100 << 30
+    large = 8 << 40
     with (tmp_path / "sparse").open("w+b") as file:
-        file.truncate(large)
+        try:
+            file.truncate(large)
+        except OSError as why:
+            pytest.skip(f"the file system has no file of 8 TiB: {why}")
         with mmap.mmap(file.fileno(), large) as buffer:
             assert store.get_into(b"key", buffer) == 5 and buffer[:6] == b"value\0"
 
