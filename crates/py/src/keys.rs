@@ -8,7 +8,6 @@
 //! Caches on the store share these locks. Who else has the drive open does not.
 
 use crate::locks::{alone, shared};
-use crate::transaction::Manager;
 use kvssd_host::tx::{Port, Record, TransactionOptions, Transactions};
 use kvssd_host::{Error, NamespaceId, Store};
 use kvssd_types::{BatchChange, Value};
@@ -63,6 +62,9 @@ pub(crate) struct KeyedStore {
 }
 
 /// The manager of a store's transactions.
+pub(crate) type Manager = Transactions<KeyedStore>;
+
+/// Makes one.
 pub(crate) fn manager_of(store: &Arc<Store>, keys: &Arc<Keys>) -> Arc<Manager> {
     // Nothing is kept from one transaction to the next, since others may change the store past them.
     let options = TransactionOptions { cache_bytes: 0, ..TransactionOptions::default() };

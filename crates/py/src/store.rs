@@ -7,10 +7,10 @@
 
 use crate::bytes::{Bytes, bytes_of};
 use crate::errors::{Error, InvalidError, RefusedError, check_owner, closed, of_opening, of_store};
-use crate::keys::{Keys, manager_of};
+use crate::keys::{Keys, Manager, manager_of};
 use crate::locks::{alone, shared};
 use crate::signals::heeding_signals;
-use crate::transaction::{Manager, RawTransaction};
+use crate::transaction::RawTransaction;
 use kvssd_host::{
     AttributesError, Batch, CacheAttributes, CacheInfo, Error as StoreError, FirmwareStats, IteratorOptions, KeyCursor,
     Missing, Namespace, NamespaceAttributes, NamespaceId, NamespaceInfo, Options, Owner, RangeCursor, Stats, Store,

@@ -7,10 +7,10 @@
 
 use crate::bytes::Bytes;
 use crate::errors::{Error, check_owner, of_store, of_transaction};
-use crate::keys::KeyedStore;
+use crate::keys::{KeyedStore, Manager};
 use crate::locks::locked;
 use crate::signals::{heeding_signals, is_interrupted, is_of_handler};
-use kvssd_host::tx::{Isolation, Transaction, TransactionError, Transactions};
+use kvssd_host::tx::{Isolation, Transaction, TransactionError};
 use kvssd_host::{NamespaceId, Owner};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
@@ -18,9 +18,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use self_cell::self_cell;
 use std::sync::Arc;
-
-/// The manager of a store's transactions.
-pub(crate) type Manager = Transactions<KeyedStore>;
 
 type Dependent<'a> = Transaction<'a, KeyedStore>;
 /// None once it is committed.
