@@ -96,8 +96,8 @@ impl<P: Port> Transactions<P> {
         self.begin_with(isolation, None)
     }
 
-    /// As [`Transactions::begin`]. While the transaction waits for others, it calls `is_unwanted` now and then, and is aborted if that returns true: a
-    /// signal may have come. Meanwhile it holds nothing but its locks.
+    /// As [`Transactions::begin`]. While the transaction waits for others, it calls `is_unwanted` now and then, and is aborted if that returns
+    /// true: a signal may have come. Meanwhile it holds nothing but its locks.
     ///
     /// # Errors
     /// As [`Transactions::begin`]; and [`TransactionError::Aborted`].
