@@ -250,13 +250,13 @@ impl PairCache {
     }
 
     fn delete_each(&self, namespace: Namespace<'_>, leaving: &[Box<[u8]>]) -> Result<(), Error> {
-        let delete = |key: &Box<[u8]>| match self.remove(namespace, key) {
+        let delete = |key: &[u8]| match self.remove(namespace, key) {
             // Nobody can read it either, and other pairs need not wait for it.
             Err(Error::Damaged { .. }) => Ok(()),
             deleted => deleted.map(drop),
         };
         // If one fails, the others are deleted all the same.
-        leaving.iter().map(delete).fold(Ok(()), Result::and)
+        leaving.iter().map(|key| delete(key)).fold(Ok(()), Result::and)
     }
 
     /// Deletes a pair that the policy does not know any more.
