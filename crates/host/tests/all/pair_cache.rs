@@ -149,7 +149,7 @@ fn a_cache_opens_on_an_image_with_a_damaged_page_with_the_pairs_of_all_others() 
         let whole = (0..300).filter(|&key| read(key).is_ok_and(|found| found == Some(value(key)))).count();
         assert!((200..300).contains(&whole) && matches!(read(100), Err(Error::Damaged { .. })), "{design}: {whole}");
         assert!(cache.store(&store, b"new", b"1").unwrap());
-        // Where most have to leave, also those that cannot be deleted, and once more.
+        // Where most have to leave, and once more.
         for _ in 0..2 {
             let cache = PairCache::open(store.own_namespace(), &plan(1 << 18, EvictionKind::Fifo)).unwrap();
             (300..320u32).for_each(|key| assert!(cache.store(&store, &key.to_be_bytes(), &value(key)).unwrap()));

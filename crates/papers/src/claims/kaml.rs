@@ -20,7 +20,7 @@ use kvssd_measure::Observer;
 use kvssd_sim::SimError;
 
 /// Section V-B: of a Get, an Update and an Insert the host's software takes 2, 8 and 3 %. If that is the same time for each, the board takes
-/// 0.23 of a Get for an Update and 0.66 for an Insert (docs/TESTBEDS.md), of which a Get alone takes 100 us here. That it is the same time is a guess.
+/// 0.23 of a Get for an Update and 0.66 for an Insert (docs/TESTBEDS.md), of which one alone takes 100 us here. That it is the same time is a guess.
 const SHARES: Assumption = Assumption::guess(
     "an Update of 23.5 us, and an Insert of 66.0 us",
     &[("firmware.write_ns", "18500"), ("core_costs.new_entry_ns", "42500")],

@@ -48,10 +48,10 @@ fn a_cache_comes_back_with_its_pairs_in_the_order_in_which_they_were_stored() {
 fn a_damaged_page_costs_a_cache_the_pairs_in_it() {
     const PAIRS: usize = 300;
     let folder = tempfile::tempdir().unwrap();
-    let texts = ["lru budget=10000000", "fifo budget=10000000 ttl-ms=86400000"];
-    for (design, text) in designs().zip(texts.into_iter().cycle()) {
+    let kinds = [("lru budget=10000000", None), ("fifo budget=10000000 ttl-ms=86400000", Some(1 << 20))];
+    for (design, (text, value_bytes_max)) in designs().zip(kinds.into_iter().cycle()) {
         let path = folder.path().join(format!("{design} damaged.kv"));
-        let mut drive = create(&path, design, None);
+        let mut drive = create(&path, design, value_bytes_max);
         drive.tell_time(Nanos(1000 * SECOND));
         let id = create_cache(&mut drive, "a", text);
         let name = |pair: usize| format!("pair {pair:03}").into_bytes();
