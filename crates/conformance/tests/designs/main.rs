@@ -15,6 +15,7 @@ mod rhik;
 mod tessera;
 mod wear;
 
+use kvssd_allocator as _;
 use kvssd_conformance::{Drive, Report, SUITE, run_check, selected};
 use kvssd_ftl::Design;
 use kvssd_types::Random;
