@@ -12,8 +12,8 @@ use crate::{Batch, Error, Stats};
 use kvssd_cache::CacheAttributes;
 use kvssd_device::CacheInfo;
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
-use kvssd_types::{Command, NamespaceId, OwnedKey, Reply};
-use std::collections::BTreeSet;
+use kvssd_types::{Command, IteratorId, NamespaceId, OwnedKey, Reply};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A drive under a store, called by several threads at a time. A drive that cannot keep what a call promises fails it
 /// with [`Error::Refused`], and does nothing weaker in its place.
@@ -43,6 +43,9 @@ pub(crate) trait Backend: Send + Sync {
 
     /// The keys of a namespace that are still known although some pages cannot be read.
     fn salvage_keys(&self, namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, Error>;
+
+    /// Creates an iterator in each namespace whose keys have an order: together they see the drive at one moment.
+    fn create_iterators(&self) -> Result<BTreeMap<NamespaceId, IteratorId>, Error>;
 
     /// All namespaces, in the order of their numbers.
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error>;

@@ -19,9 +19,9 @@ use kvssd_flash::{Files, OpenOptions};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_runtime::sync::Turn;
 use kvssd_runtime::thread;
-use kvssd_types::{Command, KvError, NamespaceId, OwnedKey, Reply};
+use kvssd_types::{Command, IteratorId, KvError, NamespaceId, OwnedKey, Reply};
 use part::{Part, State, now, panicked};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -147,6 +147,10 @@ impl Backend for Image {
 
     fn salvage_keys(&self, namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, Error> {
         self.look(State::last, |partitions| partitions.salvage_keys(namespace))
+    }
+
+    fn create_iterators(&self) -> Result<BTreeMap<NamespaceId, IteratorId>, Error> {
+        self.look(State::last, |partitions| partitions.create_iterators())
     }
 
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {

@@ -11,8 +11,8 @@ use kvssd_nvme_spec::log_page::{HEALTH_UNIT_BYTES, HealthPage};
 use kvssd_nvme_spec::named::{CacheEntry, CreateNamespace, FLAG_ORDERED, NamespaceEntry, SetCache, read_name};
 use kvssd_nvme_spec::statistics::StatisticsPage;
 use kvssd_nvme_spec::{read_text, write_text};
-use kvssd_types::{BatchChange, Command, NamespaceId, OwnedKey, Reply, StoreCondition};
-use std::collections::BTreeSet;
+use kvssd_types::{BatchChange, Command, IteratorId, NamespaceId, OwnedKey, Reply, StoreCondition};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A drive on the wire.
 pub(crate) struct Remote(Client);
@@ -47,6 +47,11 @@ impl Backend for Remote {
 
     fn salvage_keys(&self, _namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, Error> {
         Err(Error::Refused { why: "keys behind what cannot be read are told where the drive's image is".to_owned() })
+    }
+
+    fn create_iterators(&self) -> Result<BTreeMap<NamespaceId, IteratorId>, Error> {
+        let why = "a drive on the wire has no view of several namespaces at one moment";
+        Err(Error::Refused { why: why.to_owned() })
     }
 
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {

@@ -14,7 +14,7 @@ use crate::merges::{Merge, Run, bytes_of};
 use kvssd_types::{
     Command, IteratedPair, IteratorId, IteratorOptions, Key, KvError, NamespaceId, Reply, VALUE_BYTES_MAX,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 impl Run {
     /// Fetches the next pairs of this partition.
@@ -86,6 +86,26 @@ impl Partitions<'_> {
         let merge = Merge { descending: options.descending, runs };
         self.all[0].merges.all.insert((namespace, iterator), merge);
         Ok(Reply::IteratorCreated(iterator))
+    }
+
+    /// Creates an iterator in each namespace whose keys have an order, or in none: together they see the drive at one moment.
+    ///
+    /// # Errors
+    /// As the command [`Command::CreateIterator`].
+    pub fn create_iterators(&mut self) -> Result<BTreeMap<NamespaceId, IteratorId>, KvError> {
+        let mut made = BTreeMap::new();
+        for info in self.namespaces().into_iter().filter(|info| info.is_ordered) {
+            match self.execute_in(info.id, Command::CreateIterator { options: IteratorOptions::default() }) {
+                Ok(Reply::IteratorCreated(iterator)) => _ = made.insert(info.id, iterator),
+                refused => {
+                    for (namespace, iterator) in made {
+                        let _ = self.execute_in(namespace, Command::DestroyIterator { iterator });
+                    }
+                    return Err(refused.map_or_else(|error| error, |reply| unexpected(&reply)));
+                }
+            }
+        }
+        Ok(made)
     }
 
     /// Ends the iterators of all partitions. One that does not exist any more keeps nothing.

@@ -2,7 +2,7 @@
 
 use crate::{Error, Namespace, Store};
 use kvssd_transactions::Record;
-use kvssd_types::{BatchChange, Command, IteratorId, IteratorOptions, NamespaceId, Reply, Value};
+use kvssd_types::{BatchChange, Command, IteratorId, NamespaceId, Reply, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -52,19 +52,7 @@ impl Port for Store {
     }
 
     fn create_view(&self) -> Result<Self::View, Error> {
-        let mut view = BTreeMap::new();
-        for info in self.namespaces()?.iter().filter(|info| info.is_ordered) {
-            match self.execute_in(info.id, Command::CreateIterator { options: IteratorOptions::default() }) {
-                Ok(Some(Reply::IteratorCreated(iterator))) => view.insert(info.id, iterator),
-                Ok(other) => unreachable!("{other:?} does not answer the creation of an iterator"),
-                // The namespace was deleted after it was listed.
-                Err(Error::NoNamespace { .. }) => continue,
-                Err(error) => {
-                    self.destroy_view(view);
-                    return Err(error);
-                }
-            };
-        }
+        let view = self.drive()?.create_iterators()?;
         let why = "there is no snapshot of any namespace: keys have no order there";
         if view.is_empty() { Err(Error::Refused { why: why.to_owned() }) } else { Ok(view) }
     }
