@@ -19,6 +19,7 @@ mod batch;
 mod merge;
 mod namespaces;
 mod opening;
+mod settle;
 
 pub use opening::{Mount, Mounts};
 

@@ -1,11 +1,10 @@
 //! Namespaces of a drive in partitions: one of the same number in each.
 //!
-//! A process may end while it makes or deletes a namespace: after the next open, one that is not in all partitions is in none. Quotas and budgets
-//! of caches are divided evenly and rounded up, so a namespace may be full when its share in one partition is.
+//! A process may end while it makes or deletes a namespace: the next open settles that (`settle`). Quotas and budgets of caches are divided
+//! evenly and rounded up, so a namespace may be full when its share in one partition is.
 
 use super::{Partitions, partition_of};
 use crate::cached::CacheInfo;
-use crate::drive::Drive;
 use kvssd_cache::CacheAttributes;
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_types::{Key, KvError, NamespaceId, Nanos};
@@ -162,28 +161,4 @@ impl Partitions<'_> {
     pub fn tell_time(&mut self, now: Nanos) {
         self.all.iter_mut().for_each(|part| part.tell_time(now));
     }
-
-    /// Repairs what a process that ended in the middle left: a namespace is in all partitions or in none, and the same cache in all.
-    pub(super) fn settle_namespaces(&mut self) -> Result<(), KvError> {
-        let whole: Vec<NamespaceId> = self.namespaces().into_iter().map(|info| info.id).collect();
-        let of_first = self.all[0].namespaces();
-        for part in &mut self.all {
-            settle(part, &whole, &of_first)?;
-        }
-        Ok(())
-    }
-}
-
-fn settle(part: &mut Drive, whole: &[NamespaceId], of_first: &[NamespaceInfo]) -> Result<(), KvError> {
-    for info in part.namespaces() {
-        let known = of_first.iter().find(|first| first.id == info.id).filter(|_| whole.contains(&info.id));
-        match known {
-            None => part.delete_namespace(info.id)?,
-            Some(first) if first.attributes.cache != info.attributes.cache => {
-                part.set_cache(info.id, first.attributes.cache.clone())?;
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(())
 }

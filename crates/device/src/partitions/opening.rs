@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   image -> first partition: mount -> which batches over several it has decided
-//!              others: each mount with that, side by side if the caller has threads -> namespaces that are not in all go
+//!              others: each mount with that, side by side if the caller has threads -> namespaces are settled
 //! ```
 
 use super::Partitions;
@@ -169,11 +169,15 @@ impl Drive {
             reports.push(report);
         }
         let is_mounted = reports.iter().all(|report| report.mount.is_some());
+        let is_plain = reports.len() == 1 && value_bytes_max.is_none();
         let mut report = CheckReport::of_partitions(reports);
-        if value_bytes_max.is_some() && is_mounted {
+        if is_mounted && !is_plain {
             match Drive::open_all_in(files, path, options) {
-                Ok(drives) => drives.into_iter().for_each(|drive| drive.check_large(&mut report)),
-                Err(error) => report.find(Harm::NotMounted, "large values", error.to_string()),
+                Ok(mut drives) => {
+                    Partitions::new(&mut drives).check_namespaces(&mut report);
+                    drives.into_iter().for_each(|drive| drive.check_large(&mut report));
+                }
+                Err(error) => report.find(Harm::NotMounted, "the whole of it", error.to_string()),
             }
             report.sort();
         }
