@@ -341,6 +341,11 @@ impl<F: SectionForm> Sections<F> {
             halves.iter().all(|&half| half < known),
             "View::resize comes before View::split: {halves:?} of {known}"
         );
+        let are_new = halves[0] != halves[1] && !halves.contains(&number);
+        assert!(
+            are_new,
+            "each half of section {number} has a number of its own, and neither that of the whole: {halves:?}"
+        );
         assert_eq!(parts[0].len(), parts[1].len(), "the halves of a section have the same length");
         let DirectoryEntry { place: old, bytes: old_bytes, cached } = self.directory[number as usize];
         self.count_footprint(0, self.bytes(cached).len());
