@@ -264,7 +264,8 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
         number < self.sections()
     }
 
-    /// A mount finds that a section was split; returns its halves. None when the index cannot have that.
+    /// A mount finds that a section was split; returns its halves, the same two new numbers that [`View::split`] was given: neither is
+    /// `number`. None when the index cannot have that.
     fn redo_split(&mut self, number: u64) -> Option<[u64; 2]> {
         let _ = number;
         None

@@ -126,7 +126,8 @@ impl<F: SectionForm> View<'_, '_, F> {
     }
 
     /// Replaces a section that is in DRAM ([`View::load`]) by two others with these bytes, which are appended to the log at once. They
-    /// hold all changes that the one before them held, and are of one length. The directory knows both ([`View::resize`]).
+    /// hold all changes that the one before them held, and are of one length. Both have new numbers, neither that of the section which is
+    /// split: there is none of that number any more. The directory knows both ([`View::resize`]).
     ///
     /// # Panics
     /// If it does not, the lengths differ, or the index does not say that [its sections split](crate::index::SectionIndex::SPLITS).
