@@ -167,7 +167,7 @@ impl Session {
     /// # Errors
     /// [`SimError::NoRanges`] when it scans and the index has no order.
     pub fn check_workload(&self, core: YcsbCore) -> Result<(), SimError> {
-        if core == YcsbCore::E && !self.device.engine().is_ordered(NamespaceId::FIRST) {
+        if core.scans() && !self.device.engine().is_ordered(NamespaceId::FIRST) {
             let (workload, design) = (core.to_string(), self.setup.design.name.to_owned());
             return Err(SimError::NoRanges { workload, design });
         }
@@ -186,9 +186,7 @@ impl Session {
         match pairs {
             1 => Ok(()),
             0 => fail("--batch-pairs must be above 0".to_owned()),
-            _ if matches!(core, YcsbCore::C | YcsbCore::D | YcsbCore::E) => {
-                fail(format!("--batch-pairs {pairs} is of updates, and {core} has none"))
-            }
+            _ if !core.updates() => fail(format!("--batch-pairs {pairs} is of updates, and {core} has none")),
             _ if self.setup.pace != Pace::Closed => fail(
                 "--batch-pairs is not for --rate: what is gathered would wait for others, which no latency shows"
                     .to_owned(),

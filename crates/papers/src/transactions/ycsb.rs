@@ -41,8 +41,8 @@ impl YcsbTransactions {
     /// [`SimError::Setup`] for workload E, for no records and for values without room for a stamp.
     pub fn new(core: YcsbCore, records: u64, value_bytes: u32, transactions: u64) -> Result<Self, SimError> {
         let fail = |why: &str| Err(SimError::Setup(why.to_owned()));
-        if core == YcsbCore::E {
-            return fail("ycsb-e scans ranges, and transactions have none: choose another workload");
+        if core.scans() {
+            return fail(&format!("{core} scans ranges, and transactions have none: choose another workload"));
         }
         if records == 0 || value_bytes < 16 {
             return fail("YCSB has a record at least, and values of 16 bytes");

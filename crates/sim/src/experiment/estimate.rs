@@ -4,7 +4,7 @@ use super::{DbBenchWork, Experiment, Work, YcsbWork};
 use crate::dbbench::DbBenchmark;
 use crate::error::SimError;
 use crate::rounds::Rounds;
-use crate::workload::{Distribution, RANKS_OF_YCSB, SizeDistribution, YcsbCore};
+use crate::workload::{Distribution, RANKS_OF_YCSB, Shares, SizeDistribution};
 use kvssd_model::{Estimate, EstimateError, Load, Mix, estimate};
 
 /// The exponent of YCSB's distributions.
@@ -56,13 +56,12 @@ fn clients_of(clients: u32, operations: u64) -> u32 {
 
 impl YcsbWork {
     fn load(&self) -> Result<Load, EstimateError> {
-        let (retrieves, stores) = match self.workload.0 {
-            YcsbCore::A => (0.5, 0.5),
-            YcsbCore::B => (0.95, 0.05),
-            YcsbCore::C => (1.0, 0.0),
-            YcsbCore::F => (1.0, 0.5),
-            YcsbCore::D | YcsbCore::E => return Err(EstimateError::Load("inserts and scans of YCSB")),
-        };
+        let core = self.workload.0;
+        if core.inserts() || core.scans() {
+            return Err(EstimateError::Load("inserts and scans of YCSB"));
+        }
+        let Shares { updates, modifies, .. } = core.shares();
+        let part = |percent: u64| percent as f64 / 100.0;
         if self.rate_per_s.is_some() {
             return Err(EstimateError::Load("an open loop"));
         }
@@ -78,7 +77,11 @@ impl YcsbWork {
             value_bytes: self.value_bytes,
             overwrites: self.overwrites,
             operations: self.operations,
-            mix: Mix::Points { retrieves, stores, modifies: self.workload.0 == YcsbCore::F },
+            mix: Mix::Points {
+                retrieves: part(100 - updates),
+                stores: part(updates + modifies),
+                modifies: modifies > 0,
+            },
             skew: match self.distribution.0 {
                 Distribution::Zipfian | Distribution::Latest => THETA,
                 Distribution::Uniform | Distribution::Sequential => 0.0,

@@ -70,9 +70,9 @@ impl Session {
             Distribution::Zipfian if self.setup.profile.emulator.one_sequence => Sequences::Same,
             _ => Sequences::Shared,
         };
-        let names: &[&'static str] = match core {
-            YcsbCore::E => &["store", "scan"],
-            _ if plan.batch_pairs > 1 => &["retrieve", "batch"],
+        let names: &[&'static str] = match plan.batch_pairs {
+            _ if core.scans() => &["store", "scan"],
+            2.. => &["retrieve", "batch"],
             _ => &["retrieve", "store"],
         };
         let mut log = (plan.rounds != Rounds::ONE)

@@ -42,5 +42,6 @@ pub use lengths::Lengths;
 pub use operation::Operation;
 pub(crate) use scrambled::RANKS as RANKS_OF_YCSB;
 pub use value_sizes::{SizeDistribution, ValueSizes};
+pub(crate) use ycsb::Shares;
 pub use ycsb::{Ycsb, YcsbCore};
 pub use zipfian::Zipfian;

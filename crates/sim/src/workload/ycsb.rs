@@ -35,11 +35,36 @@ named_enum! {
     }
 }
 
+/// Of a hundred operations of a workload, those that write, and those that scan. The others read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shares {
+    /// Updates of a record that is there.
+    pub(crate) updates: u64,
+    /// Stores of one that was not.
+    pub(crate) inserts: u64,
+    /// Reads of a record with an update of it behind them.
+    pub(crate) modifies: u64,
+    /// Ranges.
+    pub(crate) scans: u64,
+}
+
 impl YcsbCore {
     /// Whether it stores keys that were not there.
     #[must_use]
     pub fn inserts(self) -> bool {
-        matches!(self, YcsbCore::D | YcsbCore::E)
+        self.shares().inserts > 0
+    }
+
+    /// Whether it goes along ranges.
+    #[must_use]
+    pub fn scans(self) -> bool {
+        self.shares().scans > 0
+    }
+
+    /// Whether it overwrites pairs that are there, also after it has read them.
+    #[must_use]
+    pub fn updates(self) -> bool {
+        self.shares().updates + self.shares().modifies > 0
     }
 
     /// The distribution of requests that YCSB gives the workload.
@@ -51,20 +76,16 @@ impl YcsbCore {
         }
     }
 
-    /// Of a hundred operations, those that write.
-    fn writes_percent(self) -> u64 {
+    /// What it consists of.
+    pub(crate) fn shares(self) -> Shares {
+        let reads = Shares { updates: 0, inserts: 0, modifies: 0, scans: 0 };
         match self {
-            YcsbCore::A | YcsbCore::F => 50,
-            YcsbCore::B | YcsbCore::D | YcsbCore::E => 5,
-            YcsbCore::C => 0,
-        }
-    }
-
-    /// Of a hundred operations, those that insert.
-    fn inserts_percent(self) -> u64 {
-        match self {
-            YcsbCore::D | YcsbCore::E => self.writes_percent(),
-            _ => 0,
+            YcsbCore::A => Shares { updates: 50, ..reads },
+            YcsbCore::B => Shares { updates: 5, ..reads },
+            YcsbCore::C => reads,
+            YcsbCore::D => Shares { inserts: 5, ..reads },
+            YcsbCore::E => Shares { inserts: 5, scans: 95, ..reads },
+            YcsbCore::F => Shares { modifies: 50, ..reads },
         }
     }
 }
@@ -88,7 +109,7 @@ impl Ycsb {
     #[must_use]
     pub fn new(core: YcsbCore, distribution: Option<Distribution>, records: u64, operations: u64) -> Self {
         let distribution = distribution.unwrap_or(core.default_distribution());
-        let inserts_expected = operations.saturating_mul(2 * core.inserts_percent()) / 100;
+        let inserts_expected = operations.saturating_mul(2 * core.shares().inserts) / 100;
         let records_expected = match distribution {
             Distribution::Zipfian => records.saturating_add(inserts_expected),
             Distribution::Uniform | Distribution::Sequential | Distribution::Latest => records,
@@ -110,16 +131,19 @@ impl Ycsb {
 
     /// The next operation. An inserted record can be asked for from the next operation on.
     pub fn next(&mut self, random: &mut Random) -> Operation {
-        let writes = random.below(100) < self.core.writes_percent();
-        match (self.core, writes) {
-            (YcsbCore::D | YcsbCore::E, true) => self.insert(),
-            (YcsbCore::F, true) => Operation::ReadModifyWrite { record: self.choose(random) },
-            (_, true) => Operation::Update { record: self.choose(random) },
-            (YcsbCore::E, false) => {
-                let record = self.choose(random);
-                Operation::Scan { record, length: 1 + random.below(u64::from(SCAN_LENGTH_MAX)) as u32 }
-            }
-            (_, false) => Operation::Read { record: self.choose(random) },
+        let Shares { updates, inserts, modifies, scans } = self.core.shares();
+        let drawn = random.below(100);
+        if drawn < inserts {
+            self.insert()
+        } else if drawn < inserts + updates {
+            Operation::Update { record: self.choose(random) }
+        } else if drawn < inserts + updates + modifies {
+            Operation::ReadModifyWrite { record: self.choose(random) }
+        } else if drawn < inserts + updates + modifies + scans {
+            let record = self.choose(random);
+            Operation::Scan { record, length: 1 + random.below(u64::from(SCAN_LENGTH_MAX)) as u32 }
+        } else {
+            Operation::Read { record: self.choose(random) }
         }
     }
 
