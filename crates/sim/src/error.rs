@@ -56,7 +56,7 @@ pub enum SimError {
     },
     /// The drive has no memory for so many iterators.
     #[error(
-        "the drive has DRAM for {iterators} iterators at a time: ask for fewer --threads, a larger --scale or memory.dram_bytes"
+        "the drive has DRAM for {iterators} iterators, one for each thread: fewer threads, a larger --scale or more memory.dram_bytes will do"
     )]
     TooManyIterators {
         /// Those that it has.
