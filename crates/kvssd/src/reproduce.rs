@@ -19,7 +19,7 @@ use clap::ValueEnum;
 use kvssd_papers::claims::{Cell, Conditions, KamlCell, Paper as Known, Reproduction, SweepCell};
 use kvssd_sim::SimError;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where `all` is kept if nothing else is asked for.
 const FOLDER: &str = "reproduction";
@@ -31,6 +31,9 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     let json_file = JsonFile::open(json)?;
     let html_file = JsonFile::open(html)?;
     let wanted = wanted(options)?;
+    if let Some(csv) = csv {
+        refuse_no_cells(csv, &wanted)?;
+    }
     let csv_file = JsonFile::open(csv)?;
     let folder = options.folder.clone().or((options.paper == Paper::All).then(|| PathBuf::from(FOLDER)));
     let kept = folder.as_deref().map(Kept::open).transpose()?;
@@ -87,6 +90,21 @@ fn wanted(options: &ReproduceOptions) -> Result<Vec<Wanted>, Failure> {
         .into());
     }
     Ok(wanted)
+}
+
+/// Refuses a file for cells of claims that have none.
+fn refuse_no_cells(csv: &Path, wanted: &[Wanted]) -> Result<(), Failure> {
+    if wanted.iter().any(|wanted| wanted.experiment.has_cells) {
+        return Ok(());
+    }
+    let all = Known::ALL.into_iter().flat_map(|paper| paper.experiments()).filter(|experiment| experiment.has_cells);
+    let ids: Vec<&str> = all.flat_map(|experiment| experiment.ids).copied().collect();
+    Err(SimError::Setup(format!(
+        "--csv {}: these claims sweep over nothing and have no cells; those that have are {}",
+        csv.display(),
+        ids.join(", ")
+    ))
+    .into())
 }
 
 fn papers(paper: Paper) -> Vec<Known> {

@@ -11,7 +11,9 @@ fn what_cannot_be_run_is_refused_before_work_begins() {
     for (arguments, names) in [
         ("reproduce plus --scale 1/256", "a drive of 16 superblocks is too small"),
         ("reproduce plus --explain plus.99", "plus.1, plus.2"),
-        ("reproduce kaml --explain kaml.12 --csv nowhere/cells.csv", "nowhere/cells.csv"),
+        ("reproduce kaml --explain kaml.1 --csv nowhere/cells.csv", "nowhere/cells.csv"),
+        ("reproduce kaml --explain kaml.12 --csv cells.csv", "have no cells"),
+        ("reproduce plus --csv cells.csv", "iter.1, iter.2"),
         ("reproduce kaml --explain kaml.12 --json nowhere/claims.json", "nowhere"),
         ("reproduce kaml --explain kaml.12 --html nowhere/claims.html", "nowhere"),
         ("reproduce rhik --folder kept", "kept/reproduction.md"),

@@ -111,6 +111,8 @@ pub struct Experiment {
     pub(super) run: fn(&Context, &mut dyn Observer) -> Result<Findings, SimError>,
     /// What its figures may hang on.
     pub assumptions: &'static [Assumption],
+    /// Whether its paper sweeps over something: its findings have cells then.
+    pub has_cells: bool,
 }
 
 impl Experiment {
@@ -121,7 +123,13 @@ impl Experiment {
         check: fn(&Context) -> Result<(), SimError>,
         run: fn(&Context, &mut dyn Observer) -> Result<Findings, SimError>,
     ) -> Self {
-        Experiment { ids, seconds, check, run, assumptions: &[] }
+        Experiment { ids, seconds, check, run, assumptions: &[], has_cells: false }
+    }
+
+    /// The same, of a sweep.
+    pub(super) const fn with_cells(mut self) -> Self {
+        self.has_cells = true;
+        self
     }
 
     /// The same, whose figures may hang on these.
@@ -148,6 +156,7 @@ impl Experiment {
     pub fn run(&self, conditions: &Conditions, observer: &mut dyn Observer) -> Result<Findings, SimError> {
         let mut findings = (self.run)(&conditions.context(&[])?, observer)?;
         assert_drawable(&findings.figures, self.ids);
+        assert_eq!(self.has_cells, !findings.cells.is_empty(), "{:?} say whether they have cells", self.ids);
         if self.assumptions.is_empty() || findings.claims.iter().all(|claim| claim.verdict.has_come_out()) {
             return Ok(findings);
         }
@@ -269,7 +278,7 @@ mod tests {
         run: fn(&Context, &mut dyn Observer) -> Result<Findings, SimError>,
     ) -> Claim {
         let conditions = Conditions { paper: Paper::Plus, overrides: Vec::new(), scale: 1.0, seed: 1 };
-        let experiment = Experiment { ids: &["plus.1"], seconds: 1, check: |_| Ok(()), run, assumptions };
+        let experiment = Experiment::new(&["plus.1"], 1, |_| Ok(()), run).assuming(assumptions);
         experiment.run(&conditions, &mut Quiet).unwrap().claims.remove(0)
     }
 

@@ -48,7 +48,8 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             Ok(Findings { claims, cells: cells.into_iter().map(Cell::Iter).collect(), figures })
         },
     )
-    .assuming(BOARD),
+    .assuming(BOARD)
+    .with_cells(),
     Experiment::new(&["iter.3"], 20, check, |context, observer| {
         let bench = Bench::new(context)?;
         let (found, figures) = bench.index_alone(observer)?;
@@ -61,7 +62,8 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         let figures = vec![drawn::threads(&cells)];
         Ok(Findings { claims: vec![claim], cells: cells.into_iter().map(Cell::Iter).collect(), figures })
     })
-    .assuming(BOARD),
+    .assuming(BOARD)
+    .with_cells(),
     Experiment::new(&["iter.6", "iter.8"], 60, check, |context, observer| {
         let bench = Bench::new(context)?;
         let (ours, verdict) = bench.summary(observer)?;

@@ -52,24 +52,30 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment::new(&["kaml.1"], 200, check, |context, observer| {
         with(context, observer, |bench| Ok(vec![drives::load_factors(bench)?]))
     })
-    .assuming(OF_READS),
+    .assuming(OF_READS)
+    .with_cells(),
     Experiment::new(&["kaml.2", "kaml.3", "kaml.4", "kaml.10", "kaml.11"], 300, check_records, |context, observer| {
         with(context, observer, |bench| Ok(drives::small_records(bench)?.into()))
     })
-    .assuming(OF_WRITES),
+    .assuming(OF_WRITES)
+    .with_cells(),
     Experiment::new(&["kaml.5"], 80, check, |context, observer| {
         with(context, observer, |bench| Ok(vec![drives::filling(bench)?]))
     })
-    .assuming(OF_FILLING),
+    .assuming(OF_FILLING)
+    .with_cells(),
     Experiment::new(&["kaml.6"], 120, check, |context, observer| {
         with(context, observer, |bench| Ok(vec![logs::more_logs(bench)?]))
-    }),
+    })
+    .with_cells(),
     Experiment::new(&["kaml.7", "kaml.8"], 400, check, |context, observer| {
         with(context, observer, |bench| Ok(oltp::transactions(bench)?.into()))
-    }),
+    })
+    .with_cells(),
     Experiment::new(&["kaml.9"], 250, check, |context, observer| {
         with(context, observer, |bench| Ok(vec![ycsb::workloads(bench)?]))
-    }),
+    })
+    .with_cells(),
     Experiment::new(&["kaml.12"], 1, |_| Ok(()), |context, _| Ok(conflicts::under_page_locks(context.seed).into())),
 ];
 
