@@ -49,6 +49,9 @@ pub struct Claim {
     /// Of a claim that is proven, the assumptions that it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// Of a claim that came out by itself, what is known of the testbed, if it does not come out with that. The verdict stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_with: Option<String>,
     /// Ours under assumptions of the paper's testbed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ablation: Vec<Ablation>,
@@ -71,7 +74,8 @@ impl Claim {
         let mut stated = STATED.lines().map(|line| line.splitn(3, " | ").map(str::to_owned).collect::<Vec<_>>());
         let stated = stated.find(|line| line[0] == id).expect("every claim is stated");
         let [id, claim, paper] = stated.try_into().expect("a number, what is claimed, and the paper's figure");
-        Claim { id, claim, paper, ours: ours.into(), verdict, scale: scale.into(), cause: None, ablation: Vec::new() }
+        let (ours, scale) = (ours.into(), scale.into());
+        Claim { id, claim, paper, ours, verdict, scale, cause: None, lost_with: None, ablation: Vec::new() }
     }
 }
 

@@ -128,7 +128,7 @@ fn figures(study: &Study) -> Table {
 }
 
 fn claims(claims: &[Value]) -> Table {
-    const FIELDS: [&str; 7] = ["id", "claim", "paper", "ours", "scale", "verdict", "cause"];
+    const FIELDS: [&str; 8] = ["id", "claim", "paper", "ours", "scale", "verdict", "cause", "lost_with"];
     let rows = claims.iter().map(|claim| row(FIELDS.map(|field| cell(field, &claim[field])))).collect();
     Table { title: "Claims".to_owned(), columns: names(FIELDS), rows, left_out: 0 }
 }

@@ -11,7 +11,7 @@ const VERDICTS: [Verdict; 5] =
 pub fn text(claims: &[Claim]) -> String {
     let mut text = String::new();
     for claim in claims {
-        let Claim { id, claim: what, paper, ours, verdict, scale, cause, ablation } = claim;
+        let Claim { id, claim: what, paper, ours, verdict, scale, cause, lost_with, ablation } = claim;
         let _ = writeln!(text, "{id:<8} {what}");
         let _ = writeln!(text, "{:<10} paper {paper}; ours {ours} (scale {scale}): {}", "", verdict.name());
         for row in ablation {
@@ -19,6 +19,9 @@ pub fn text(claims: &[Claim]) -> String {
         }
         if let Some(cause) = cause {
             let _ = writeln!(text, "{:<10} what it takes: {cause}", "");
+        }
+        if let Some(facts) = lost_with {
+            let _ = writeln!(text, "{:<10} it does not come out with what is known of the testbed: {facts}", "");
         }
     }
     text + &format!("{}\n", summary(claims))
@@ -40,12 +43,13 @@ pub fn markdown(claims: &[Claim], times: &[(Vec<String>, f64)]) -> String {
     let mut text = format!("{HEADING}\n{}.\n\n", summary(claims));
     text += "| id | claim | paper | ours | testbed | verdict | cause | seconds |\n|---|---|---|---|---|---|---|---|\n";
     for claim in claims {
-        let Claim { id, claim: what, paper, ours, verdict, scale, cause, .. } = claim;
+        let Claim { id, claim: what, paper, ours, verdict, scale, cause, lost_with, .. } = claim;
         let seconds =
             times.iter().find(|(ids, _)| ids[0] == *id).map_or(String::new(), |(_, seconds)| format!("{seconds:.0}"));
         let cause = cause.as_deref().unwrap_or_default();
-        let _ =
-            writeln!(text, "| {id} | {what} | {paper} | {ours} | {scale} | {} | {cause} | {seconds} |", verdict.name());
+        let lost = lost_with.as_ref().map_or(String::new(), |facts| format!(", but not with {facts}"));
+        let verdict = format!("{}{lost}", verdict.name());
+        let _ = writeln!(text, "| {id} | {what} | {paper} | {ours} | {scale} | {verdict} | {cause} | {seconds} |");
     }
     for claim in claims.iter().filter(|claim| !claim.ablation.is_empty()) {
         let _ = write!(

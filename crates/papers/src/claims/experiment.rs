@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!   Experiment --run--> claims on the drive as it should be
+//!       |  all come out
+//!       +--run under all that is known of the testbed--> claims, with what is lost by it
 //!       |  one does not come out
 //!       +--run under each assumption alone, and under all--> claims with an ablation each
 //! ```
@@ -148,8 +150,8 @@ impl Experiment {
         all.into_iter().chain(alone).try_for_each(|assumed| (self.check)(&conditions.context(&assumed)?))
     }
 
-    /// Runs it on the drive as it should be and, if a claim does not come out, under each assumption, under all that are known of the
-    /// testbed and, where that shows more than each alone, under all but one.
+    /// Runs it on the drive as it should be and under all that is known of the testbed. If a claim does not come out, also under each
+    /// assumption and, where all that are known show more than each alone, under all but one.
     ///
     /// # Errors
     /// When the conditions are impossible, a drive fails, or the observer interrupts.
@@ -157,9 +159,8 @@ impl Experiment {
         let mut findings = (self.run)(&conditions.context(&[])?, observer)?;
         assert_drawable(&findings.figures, self.ids);
         assert_eq!(self.has_cells, !findings.cells.is_empty(), "{:?} say whether they have cells", self.ids);
-        if self.assumptions.is_empty() || findings.claims.iter().all(|claim| claim.verdict.has_come_out()) {
-            return Ok(findings);
-        }
+        let have_come_out = findings.claims.iter().all(|claim| claim.verdict.has_come_out());
+        let facts = self.facts();
         let claims = &mut findings.claims;
         let mut assume = |assumed: String, assumptions: &[&Assumption], claims: &mut Vec<Claim>| {
             let under = (self.run)(&conditions.context(assumptions)?, observer)?;
@@ -168,10 +169,12 @@ impl Experiment {
             }
             Ok::<(), SimError>(())
         };
-        for assumption in self.assumptions {
+        // Guesses explain what does not come out, and say nothing of what does.
+        let alone =
+            self.assumptions.iter().filter(|assumption| !have_come_out || facts.len() == 1 && assumption.is_fact);
+        for assumption in alone {
             assume(assumption.name.to_owned(), &[assumption], claims)?;
         }
-        let facts = self.facts();
         if facts.len() > 1 {
             assume(ALL.to_owned(), &facts, claims)?;
             if claims.iter().any(|claim| claim.is_shown_by_all_alone(&facts)) {
@@ -215,14 +218,20 @@ impl Claim {
     }
 
     /// What is reproduced under all that is known of the testbed is proven, and the assumptions that make the difference are named:
-    /// those that are enough alone or, if none is, those without which it is not reproduced.
+    /// those that are enough alone or, if none is, those without which it is not reproduced. What came out by itself keeps its verdict,
+    /// and is marked where it would not come out so.
     fn prove(&mut self, facts: &[&Assumption]) {
         if self.ablation.iter().all(|row| row.ours == self.ours) {
             // These explain nothing.
             self.ablation.clear();
         }
         let all = if facts.len() == 1 { facts[0].name } else { ALL };
-        if self.verdict.has_come_out() || !self.is_reproduced_with(all) {
+        if self.verdict.has_come_out() {
+            let is_lost = self.ablation.iter().any(|row| row.assumed == all && !row.verdict.has_come_out());
+            self.lost_with = is_lost.then(|| all.to_owned());
+            return;
+        }
+        if !self.is_reproduced_with(all) {
             return;
         }
         let names = facts.iter().map(|fact| fact.name);
@@ -295,11 +304,33 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_out_is_not_ablated_and_what_is_guessed_proves_nothing() {
+    fn what_comes_out_is_tried_under_all_that_is_known_alone_and_what_is_guessed_proves_nothing() {
         let reproduced = run(&FACTS, |context, _| Ok(claim(0, context)));
-        assert_eq!((reproduced.verdict, reproduced.ablation.len()), (Verdict::Reproduced, 0));
+        let rows: Vec<(&str, &str)> = reproduced.ablation.iter().map(|row| (&*row.assumed, &*row.ours)).collect();
+        assert_eq!((reproduced.verdict, &rows[..]), (Verdict::Reproduced, &[("all of these", "2")][..]));
+        assert_eq!(reproduced.lost_with, None);
+        let explained = run(&GUESS, |context, _| Ok(claim(0, context)));
+        assert_eq!(
+            (explained.verdict, explained.ablation.len()),
+            (Verdict::Reproduced, 0),
+            "guesses are for what does not"
+        );
         let guessed = run(&GUESS, |context, _| Ok(claim(1, context)));
         assert_eq!((guessed.verdict, guessed.ablation[0].verdict), (Verdict::NotReproduced, Verdict::Reproduced));
+    }
+
+    #[test]
+    fn what_does_not_come_out_under_what_is_known_is_marked_and_keeps_its_verdict() {
+        const LOST: fn(&Context) -> Findings = |context| {
+            let verdict = Verdict::if_true(found(context) == 0);
+            Claim::new("plus.1", found(context).to_string(), verdict, "full").into()
+        };
+        let marked = run(&FACTS, |context, _| Ok(LOST(context)));
+        assert_eq!((marked.verdict, marked.lost_with.as_deref()), (Verdict::Reproduced, Some("all of these")));
+        let marked = run(&FACTS[1..], |context, _| Ok(LOST(context)));
+        assert_eq!((marked.verdict, marked.lost_with.as_deref()), (Verdict::Reproduced, Some("one core")));
+        let guessed = run(&GUESS, |context, _| Ok(LOST(context)));
+        assert_eq!(guessed.lost_with, None);
     }
 
     #[test]
