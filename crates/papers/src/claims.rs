@@ -4,7 +4,8 @@
 //! its effect) and shows the same **direction** when the same side wins by at least a third of the paper's effect. It is **proven**
 //! when it is reproduced once the testbed makes the assumptions that are known of the paper's ([`Experiment`]), true **by
 //! construction** when its figure follows from a size or rule of the paper's that was built in, and **not reproduced**
-//! otherwise. Both sides of a comparison run on the same profile, seed and workload.
+//! otherwise. What is claimed without a figure has rules of its own, which docs/REPORT.md lists. Both sides of a comparison run on
+//! the same profile, seed and workload.
 
 mod experiment;
 mod fdp;
