@@ -32,7 +32,7 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     let html_file = JsonFile::open(html)?;
     let wanted = wanted(options)?;
     if let Some(csv) = csv {
-        refuse_no_cells(csv, &wanted)?;
+        refuse_cells(csv, &wanted)?;
     }
     let csv_file = JsonFile::open(csv)?;
     let folder = options.folder.clone().or((options.paper == Paper::All).then(|| PathBuf::from(FOLDER)));
@@ -92,19 +92,25 @@ fn wanted(options: &ReproduceOptions) -> Result<Vec<Wanted>, Failure> {
     Ok(wanted)
 }
 
-/// Refuses a file for cells of claims that have none.
-fn refuse_no_cells(csv: &Path, wanted: &[Wanted]) -> Result<(), Failure> {
-    if wanted.iter().any(|wanted| wanted.experiment.has_cells) {
-        return Ok(());
+/// Refuses a file for the cells of claims that have none, or of several papers, whose cells have other columns.
+fn refuse_cells(csv: &Path, wanted: &[Wanted]) -> Result<(), Failure> {
+    let refused = |why: &str| Err(SimError::Setup(format!("--csv {}: {why}", csv.display())).into());
+    let with_cells = wanted.iter().filter(|wanted| wanted.experiment.has_cells);
+    let mut papers: Vec<&str> = with_cells.map(|wanted| wanted.conditions.paper.name()).collect();
+    papers.dedup();
+    match papers[..] {
+        [_] => Ok(()),
+        [] => {
+            let all = Known::ALL.into_iter().flat_map(|paper| paper.experiments());
+            let ids: Vec<&str> = all.filter(|one| one.has_cells).flat_map(|one| one.ids).copied().collect();
+            let ids = ids.join(", ");
+            refused(&format!("these claims sweep over nothing and have no cells; those that have are {ids}"))
+        }
+        _ => {
+            let papers = papers.join(" and ");
+            refused(&format!("the cells of {papers} have other columns each: ask for one of these papers"))
+        }
     }
-    let all = Known::ALL.into_iter().flat_map(|paper| paper.experiments()).filter(|experiment| experiment.has_cells);
-    let ids: Vec<&str> = all.flat_map(|experiment| experiment.ids).copied().collect();
-    Err(SimError::Setup(format!(
-        "--csv {}: these claims sweep over nothing and have no cells; those that have are {}",
-        csv.display(),
-        ids.join(", ")
-    ))
-    .into())
 }
 
 fn papers(paper: Paper) -> Vec<Known> {

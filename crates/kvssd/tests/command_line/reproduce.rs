@@ -14,6 +14,7 @@ fn what_cannot_be_run_is_refused_before_work_begins() {
         ("reproduce kaml --explain kaml.1 --csv nowhere/cells.csv", "nowhere/cells.csv"),
         ("reproduce kaml --explain kaml.12 --csv cells.csv", "have no cells"),
         ("reproduce plus --csv cells.csv", "iter.1, iter.2"),
+        ("reproduce all --csv cells.csv", "ask for one of these papers"),
         ("reproduce kaml --explain kaml.12 --json nowhere/claims.json", "nowhere"),
         ("reproduce kaml --explain kaml.12 --html nowhere/claims.html", "nowhere"),
         ("reproduce rhik --folder kept", "kept/reproduction.md"),
