@@ -50,9 +50,14 @@ impl<'a> Namespace<'a> {
     /// pair that fits its budget: its policy evicts others. A pair that its rules find not worth a write is answered as if stored, but is not there.
     ///
     /// # Errors
-    /// [`Error::InvalidOptions`] with the impossible attribute, [`Error::Refused`] from a drive without caches, and as [`Namespace::store`].
+    /// [`Error::InvalidOptions`] with the impossible attribute, [`Error::Refused`] from a drive without caches and while a
+    /// [`PairCache`](crate::PairCache) is open in it, and as [`Namespace::store`].
     pub fn set_cache(&self, cache: Option<&CacheAttributes>) -> Result<(), Error> {
         self.store.check_owner()?;
+        if cache.is_some() && self.store.lives().hold().is_claimed(self.id) {
+            let why = format!("namespace {}: this store has a cache open in it; close that one first", self.id);
+            return Err(Error::Refused { why });
+        }
         self.store.drive()?.set_cache(&self.info()?, cache.cloned())
     }
 

@@ -8,7 +8,11 @@
 //! The policies are those of `kvssd_cache`, as a replay (`kvssd replay --cache`) shows them. What they remember is in memory alone: a cache that
 //! is opened again knows which pairs there are, but not which were asked for. A cache whose namespace was deleted is refused, even if another
 //! namespace has that number.
+//!
+//! Two that evict from one namespace would each count what the other one deletes: of an open store a namespace has one at a time, and none where
+//! the drive itself keeps it as a cache.
 
+use crate::lives::{Claim, Living};
 use crate::{Error, Namespace, Store};
 use kvssd_cache::{CachePlan, Counts, KeyedCache, LeavingPair};
 use kvssd_runtime::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,8 +26,8 @@ use xxhash_rust::xxh3::xxh3_64;
 #[derive(Debug)]
 pub struct PairCache {
     namespace: NamespaceId,
-    /// The life of its number: another namespace may get the number.
-    life: u64,
+    /// Of the life of its number: another namespace may get the number.
+    claim: Claim,
     value_bytes_max: u64,
     opened: Instant,
     state: Mutex<State>,
@@ -65,8 +69,10 @@ impl PairCache {
     /// told all the same. This takes memory for all keys.
     ///
     /// # Errors
-    /// As [`Namespace::retrieve`] and [`Namespace::delete`].
+    /// [`Error::Refused`] while another cache of this open store is in the namespace (drop that one first), and where the drive keeps it as a cache
+    /// ([`Namespace::set_cache`]). And as [`Namespace::retrieve`] and [`Namespace::delete`].
     pub fn open(namespace: Namespace<'_>, plan: &CachePlan) -> Result<Self, Error> {
+        namespace.check_owner()?;
         let state = State {
             cache: KeyedCache::within(plan, u64::MAX),
             storing: BTreeMap::new(),
@@ -78,7 +84,7 @@ impl PairCache {
         let living = namespace.store_of().lives().hold();
         let cache = PairCache {
             namespace: namespace.id(),
-            life: living.life_of(namespace.id()),
+            claim: claim_of(namespace, &living)?,
             // A drive that does not say its limit refuses what is too large.
             value_bytes_max: match namespace.store_of().stats()?.value_bytes_max {
                 0 => u64::MAX,
@@ -118,7 +124,7 @@ impl PairCache {
         store.check_owner()?;
         let living = store.lives().hold();
         let number = self.namespace.to_string();
-        let done = match living.life_of(self.namespace) == self.life {
+        let done = match living.life_of(self.namespace) == self.claim.life() {
             true => act(store.namespace_at(self.namespace)),
             false => Err(Error::NoNamespace { name: number.clone() }),
         };
@@ -305,6 +311,19 @@ impl State {
             self.cache.remove(key);
         }
         !self.cache.contains(key)
+    }
+}
+
+/// The right to a namespace that nobody else keeps as a cache.
+fn claim_of(namespace: Namespace<'_>, living: &Living<'_>) -> Result<Claim, Error> {
+    let refused = |why: &str| Error::Refused { why: format!("namespace {}: {why}", namespace.id()) };
+    let claim = living.claim(namespace.id());
+    let claim = claim.ok_or_else(|| refused("this store has a cache open in it already; close that one first"))?;
+    match namespace.info()?.attributes.cache {
+        Some(_) => {
+            Err(refused("the drive keeps it as a cache by itself; use it as it is, or a namespace that is none"))
+        }
+        None => Ok(claim),
     }
 }
 

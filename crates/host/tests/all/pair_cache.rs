@@ -149,6 +149,7 @@ fn a_cache_opens_on_an_image_with_a_damaged_page_with_the_pairs_of_all_others() 
         let whole = (0..300).filter(|&key| read(key).is_ok_and(|found| found == Some(value(key)))).count();
         assert!((200..300).contains(&whole) && matches!(read(100), Err(Error::Damaged { .. })), "{design}: {whole}");
         assert!(cache.store(&store, b"new", b"1").unwrap());
+        drop(cache);
         // Where most have to leave, and once more.
         for _ in 0..2 {
             let cache = PairCache::open(store.own_namespace(), &plan(1 << 18, EvictionKind::Fifo)).unwrap();
@@ -229,4 +230,42 @@ fn a_cache_whose_namespace_was_deleted_is_refused_also_when_another_one_has_its_
         refused();
         assert_eq!(other.retrieve(b"key").unwrap().as_deref(), Some(&b"another"[..]), "{design}");
     }
+}
+
+/// Two would each count what the other one deletes.
+#[test]
+fn a_namespace_has_one_cache_at_a_time() {
+    let folder = TempDir::new().unwrap();
+    let plan = plan(1 << 20, EvictionKind::Lru);
+    for design in designs() {
+        let store = Store::open(folder.path().join(design), options(design)).unwrap();
+        let other = store.create_namespace(NamespaceAttributes::PLAIN).unwrap();
+        let first = PairCache::open(store.own_namespace(), &plan).unwrap();
+        let _another = PairCache::open(other, &plan).unwrap();
+        for namespace in [store.own_namespace(), other] {
+            let said = PairCache::open(namespace, &plan).unwrap_err();
+            assert!(matches!(said, Error::Refused { .. }), "{design}: {said}");
+            assert!(said.to_string().contains("a cache open in it already"), "{design}: {said}");
+            let said = namespace.set_cache(Some(&"lru budget=100000".parse().unwrap())).unwrap_err();
+            assert!(said.to_string().contains("close that one first"), "{design}: {said}");
+        }
+        assert!(first.store(&store, b"key", b"value").unwrap(), "{design}");
+        drop(first);
+        assert_eq!(PairCache::open(store.own_namespace(), &plan).unwrap().stats().pairs, 1, "{design}");
+    }
+}
+
+#[test]
+fn a_cache_of_the_drives_own_takes_no_other_one() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
+    let cache = Some("lru budget=1000000".parse().unwrap());
+    let blocks = store.create_namespace(NamespaceAttributes { cache, ..NamespaceAttributes::PLAIN }).unwrap();
+    let plan = plan(1 << 20, EvictionKind::Lru);
+    for _ in 0..2 {
+        let said = PairCache::open(blocks, &plan).unwrap_err();
+        assert!(matches!(said, Error::Refused { .. }) && said.to_string().contains("the drive keeps it"), "{said}");
+    }
+    blocks.set_cache(None).unwrap();
+    assert_eq!(PairCache::open(blocks, &plan).unwrap().stats().pairs, 0);
 }
