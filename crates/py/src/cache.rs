@@ -6,11 +6,14 @@
 )]
 
 use crate::bytes::{Bytes, bytes_of};
-use crate::errors::InvalidError;
+use crate::errors::{ClosedError, InvalidError, check_owner, of_store};
+use crate::locks::{alone, shared};
+use crate::signals::heeding_signals;
 use crate::store::RawStore;
 use kvssd_host::{
     AdmissionRule, CachePlan, Error as StoreError, EvictionKind, NamespaceId, PairCache, PairCacheStats, Store,
 };
+use parking_lot::RwLock;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -19,7 +22,8 @@ use pyo3::types::{PyBytes, PyDict};
 pub(crate) struct RawCache {
     store: Py<RawStore>,
     namespace: NamespaceId,
-    cache: PairCache,
+    /// None once it is closed.
+    cache: RwLock<Option<PairCache>>,
 }
 
 #[pymethods]
@@ -43,28 +47,38 @@ impl RawCache {
         let plan = CachePlan { budget_bytes, eviction, admission };
         let namespace = NamespaceId(namespace);
         let cache = store.get().on_cache(py, |store| PairCache::open(store.namespace_at(namespace), &plan))?;
-        Ok(RawCache { store, namespace, cache })
+        Ok(RawCache { store, namespace, cache: RwLock::new(Some(cache)) })
+    }
+
+    /// Another one may be opened in the namespace. Closing twice is no error.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        check_owner(&self.store.get().owner)?;
+        heeding_signals(py, || {
+            alone(&self.cache).map_err(|error| of_store(&error))?.take();
+            Ok(())
+        })
     }
 
     fn store(&self, py: Python<'_>, key: Bytes, value: Bytes) -> PyResult<bool> {
-        self.change(py, &key, |store| self.cache.store(store, &key, &value))
+        self.change(py, &key, |store, cache| cache.store(store, &key, &value))
     }
 
     fn retrieve<'py>(&self, py: Python<'py>, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let value = self.store.get().on_cache(py, |store| self.cache.retrieve_value(store, &key))?;
+        let read = |store: &Store| self.with(|cache| cache.retrieve_value(store, &key));
+        let value = open(self.store.get().on_cache(py, read)?)?;
         Ok(value.map(|value| bytes_of(py, &value)))
     }
 
     fn contains(&self, py: Python<'_>, key: Bytes) -> PyResult<bool> {
-        self.store.get().on_store(py, |_| Ok(self.cache.contains(&key)))
+        open(self.store.get().on_store(py, |_| self.with(|cache| Ok(cache.contains(&key))))?)
     }
 
     fn delete(&self, py: Python<'_>, key: Bytes) -> PyResult<bool> {
-        self.change(py, &key, |store| self.cache.delete(store, &key))
+        self.change(py, &key, |store, cache| cache.delete(store, &key))
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stats = self.store.get().on_store(py, |_| Ok(self.cache.stats()))?;
+        let stats = open(self.store.get().on_store(py, |_| self.with(|cache| Ok(cache.stats())))?)?;
         let PairCacheStats { pairs, held_bytes, budget_bytes, hits, misses, counts } = stats;
         let figures = [
             ("pairs", pairs),
@@ -87,12 +101,22 @@ impl RawCache {
         &self,
         py: Python<'_>,
         key: &[u8],
-        work: impl FnOnce(&Store) -> Result<T, StoreError> + Send,
+        work: impl FnOnce(&Store, &PairCache) -> Result<T, StoreError> + Send,
     ) -> PyResult<T> {
         let raw = self.store.get();
-        raw.on_cache(py, |store| {
+        open(raw.on_cache(py, |store| {
             let _key = raw.keys.share(self.namespace, key)?;
-            work(store)
-        })
+            self.with(|cache| work(store, cache))
+        })?)
     }
+
+    /// Does something with the cache, which is not closed meanwhile; none if it was.
+    fn with<T>(&self, work: impl FnOnce(&PairCache) -> Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+        shared(&self.cache)?.as_ref().map(work).transpose()
+    }
+}
+
+/// What a cache said that was open.
+fn open<T>(said: Option<T>) -> PyResult<T> {
+    said.ok_or_else(|| ClosedError::new_err("the cache is closed"))
 }

@@ -19,7 +19,7 @@ create_exception!(kvssd, ReadOnlyError, Error, "The store was opened to be read.
 create_exception!(kvssd, RefusedError, Error, "The drive does not do that, and goes on.");
 create_exception!(kvssd, DamagedError, Error, "Bytes are not what was written; other pairs may be whole.");
 create_exception!(kvssd, FailedError, Error, "The drive failed or is not reached: open it again.");
-create_exception!(kvssd, ClosedError, Error, "The store was closed: open it again.");
+create_exception!(kvssd, ClosedError, Error, "The store or the cache was closed: open it again.");
 create_exception!(kvssd, ForkedError, Error, "The store was opened by another process: open it again in this one.");
 create_exception!(kvssd, AbortedError, Error, "A transaction was aborted, and nothing is left of it: try it again.");
 create_exception!(kvssd, ExperimentError, Error, "An experiment that cannot be, or found something wrong.");

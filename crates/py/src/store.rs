@@ -35,7 +35,7 @@ const FIRST_BYTES: usize = 2 << 20;
 /// A store that is open, or was.
 #[pyclass(frozen, module = "kvssd._kvssd")]
 pub(crate) struct RawStore {
-    owner: Owner,
+    pub(crate) owner: Owner,
     /// None once it is closed.
     open: RwLock<Option<Open>>,
     /// Caches share it, and who makes a namespace has it alone. The store has such a lock, too, on which a handler would wait.
@@ -157,7 +157,7 @@ impl RawStore {
 
     fn set_cache(&self, py: Python<'_>, namespace: u32, cache: Option<&str>) -> PyResult<()> {
         let cache = cache.map(cache_of).transpose()?;
-        self.on_pairs(py, namespace, |pairs| pairs.set_cache(cache.as_ref()))
+        self.on_cache(py, |store| store.namespace_at(NamespaceId(namespace)).set_cache(cache.as_ref()))
     }
 
     fn cache_info<'py>(&self, py: Python<'py>, namespace: u32) -> PyResult<Option<Bound<'py, PyDict>>> {

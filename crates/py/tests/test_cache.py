@@ -57,6 +57,37 @@ def test_what_cannot_be_is_said_in_one_line(tmp_path: Path) -> None:
     assert repr(cache) == "<kvssd.Cache: the store is closed>"
 
 
+def test_a_namespace_has_one_at_a_time(tmp_path: Path) -> None:
+    with kvssd.open(tmp_path / "drive.kv", create_bytes=FLASH_BYTES) as store:
+        first = kvssd.Cache(store, 1 << 20)
+        assert first.put(b"key", b"value")
+        with pytest.raises(kvssd.RefusedError, match="this store has a cache open in it already"):
+            kvssd.Cache(store, 2 << 20)
+        kvssd.Cache(store.create_namespace("blocks"), 1 << 20)
+        first.close()
+        first.close()
+        for call in (lambda: first.put(b"key", b"value"), lambda: first.get(b"key"), lambda: b"key" in first, first.stats):
+            with pytest.raises(kvssd.ClosedError, match="the cache is closed"):
+                call()
+        with kvssd.Cache(store, 2 << 20) as second:
+            assert second.get(b"key") == b"value"
+        # One that nothing refers to is closed.
+        for _ in range(2):
+            kvssd.Cache(store, 1 << 20)
+
+
+def test_a_cache_that_the_drive_keeps_takes_no_other_one(tmp_path: Path) -> None:
+    with kvssd.open(tmp_path / "drive.kv", create_bytes=FLASH_BYTES) as store:
+        blocks = store.create_namespace("blocks", cache="lru budget=1000000")
+        with pytest.raises(kvssd.RefusedError, match="the drive keeps it as a cache"):
+            kvssd.Cache(blocks, 1 << 20)
+        blocks.set_cache(None)
+        with kvssd.Cache(blocks, 1 << 20):
+            with pytest.raises(kvssd.RefusedError, match="close that one first"):
+                blocks.set_cache("lru budget=1000000")
+        blocks.set_cache("lru budget=1000000")
+
+
 def test_threads_share_it(tmp_path: Path) -> None:
     with kvssd.open(tmp_path / "drive.kv", create_bytes=FLASH_BYTES) as store:
         cache = kvssd.Cache(store, 4 << 20)

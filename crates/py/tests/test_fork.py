@@ -134,7 +134,7 @@ def test_the_workers_of_a_pool_are_refused_by_name(tmp_path: Path) -> None:
 
 def test_a_cache_is_refused_in_a_child(tmp_path: Path) -> None:
     def child() -> None:
-        calls: list[Callable[[], object]] = [lambda: cache.get(b"key"), lambda: b"key" in cache, lambda: len(cache), cache.stats]
+        calls: list[Callable[[], object]] = [lambda: cache.get(b"key"), lambda: b"key" in cache, lambda: len(cache), cache.stats, cache.close]
         for call in calls:
             with pytest.raises(kvssd.ForkedError):
                 call()

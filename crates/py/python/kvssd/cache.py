@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from kvssd._kvssd import Error, InvalidError, RawCache
@@ -33,6 +34,9 @@ class Cache:
     Nothing is refused for want of room: who leaves is said by ``eviction``, who comes in by ``admit``: rules such as ``"asked=2"`` (at the
     second offer), ``"at-most=1048576"`` (bytes) and ``"a-day=100000000000"`` (bytes written), which must all agree. ``kvssd replay --cache``
     shows what they do to a trace and to the life of a drive. Pairs outlive the process; who was asked for does not.
+
+    Of an open store a namespace has one at a time: another one is a ``RefusedError`` until the first is closed, or nothing refers to it any more. So
+    is one in a namespace that the drive itself keeps as a cache.
     """
 
     def __init__(
@@ -42,6 +46,18 @@ class Cache:
             self._raw = RawCache.open(namespace._raw, namespace.id, budget_bytes, eviction, list(admit))
         except OverflowError:
             raise InvalidError(f"budget_bytes is a number of bytes from 0 on, not {budget_bytes}") from None
+
+    def close(self) -> None:
+        """Let another one into the namespace; pairs stay. Closing twice is no error."""
+        self._raw.close()
+
+    def __enter__(self) -> Cache:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def get(self, key: Buffer) -> bytes | None:
         """The value of a key, ``None`` where it is not in."""
