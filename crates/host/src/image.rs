@@ -39,6 +39,10 @@ impl Image {
         let open = || open(files, path, OpenOptions { sync, read_only, cache_bytes });
         let create = || create(files, path, options);
         let (drives, was_created) = match missing {
+            Missing::CreateNew if read_only => {
+                let why = format!("image {}: one that is to be made cannot be opened read-only", path.display());
+                return Err(Error::InvalidOptions { why });
+            }
             Missing::CreateNew => (create()?, true),
             _ => match open() {
                 Err(Error::NotFound(_)) if missing == Missing::Create && !read_only => match create() {

@@ -43,7 +43,8 @@ pub struct Options {
     /// Calls that have returned outlive the machine, not only the process. Each change waits for the disk; threads that
     /// wait at the same time share the wait. A read of a change that is not on the disk yet waits as well.
     pub sync: bool,
-    /// Nothing is written, and other processes may read at the same time. A missing image is an error.
+    /// Nothing is written, and other processes may read at the same time. A missing image is an error: none is made, and
+    /// [`Missing::CreateNew`] is refused.
     pub read_only: bool,
     /// Pages of the image that are kept in memory, in bytes; no more than the image has. 0 keeps 64 pages. Up to half of it goes to small
     /// values of ordered namespaces that ranges have shown.

@@ -47,8 +47,9 @@ pub(crate) fn of_store(error: &StoreError) -> PyErr {
 }
 
 /// The exception of a store that could not be opened: also where the system has no folder for the image, or lets nobody read it.
-pub(crate) fn of_opening(error: &StoreError) -> PyErr {
+pub(crate) fn of_opening(error: &StoreError, is_read_only: bool) -> PyErr {
     match error {
+        StoreError::NotFound(_) if is_read_only => OpenError::new_err(format!("{error}; read_only=True makes none")),
         StoreError::Io { why } => OpenError::new_err(why.clone()),
         other => of_store(other),
     }

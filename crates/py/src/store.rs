@@ -87,7 +87,8 @@ impl RawStore {
             read_only,
             cache_bytes,
         };
-        let store = heeding_signals(py, || kvssd_host::open(drive, options).map_err(|error| of_opening(&error)))?;
+        let opened = || kvssd_host::open(drive, options).map_err(|error| of_opening(&error, read_only));
+        let store = heeding_signals(py, opened)?;
         let open = Open { store: Arc::new(store), transactions: OnceLock::new() };
         Ok(RawStore {
             owner: Owner::here(),

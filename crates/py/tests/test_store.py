@@ -189,6 +189,11 @@ def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
         kvssd.open(image)
     with pytest.raises(kvssd.OpenError, match="there is no such file"):
         kvssd.open(image, create_bytes=SMALL, create=False)
+    for made in ({"create": True}, {"create_bytes": SMALL}):
+        with pytest.raises(kvssd.OpenError, match="there is no such file; read_only=True makes none"):
+            kvssd.open(image, read_only=True, **made)
+    with pytest.raises(kvssd.InvalidError, match="one that is to be made cannot be opened read-only"):
+        kvssd.open(image, create="new", read_only=True)
     assert not image.exists()
     with pytest.raises(ValueError, match="create is True, False or \"new\", not 'never'"):
         kvssd.open(image, create="never")  # type: ignore[arg-type]

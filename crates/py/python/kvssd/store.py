@@ -42,7 +42,7 @@ def open(
     ``create="new"`` wants that there is none yet, and ``create=False`` that there is one whatever ``create_bytes`` says. It is made with the
     firmware ``design``, for values of up to 2 MiB or, by choice, ``value_bytes_max`` bytes, 256 MiB at the most. As many
     threads change it side by side as it has ``partitions``, each with its part of the room. What a call has stored outlives the process, and with
-    ``sync`` the machine. ``cache_bytes`` of its pages are kept in memory. Of a drive at a URL none of the options but ``read_only`` is
+    ``sync`` the machine. With ``read_only`` nothing is written, and none is made. ``cache_bytes`` of its pages are kept in memory. Of a drive at a URL none of the options but ``read_only`` is
     chosen here.
     """
     if create is None:

@@ -13,6 +13,8 @@ fn what_cannot_be_opened_is_named_by_its_family() {
     assert!(matches!(small_one, Some(Error::InvalidOptions { .. })), "{small_one:?}");
     let unknown = desk.open(Options { design: "minus".to_owned(), ..small() }).err();
     assert!(matches!(unknown, Some(Error::InvalidOptions { .. })), "{unknown:?}");
+    let new = desk.open(Options { missing: Missing::CreateNew, read_only: true, ..small() }).err();
+    assert!(matches!(&new, Some(Error::InvalidOptions { why }) if why.contains("read-only")), "{new:?}");
     assert!(!path.exists());
 
     std::fs::write(&path, "something else").unwrap();
