@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import kvssd
 import pytest
 
@@ -51,6 +53,19 @@ def test_what_cannot_be_is_said_in_one_line() -> None:
         device.store(10, b"", 1)
     with pytest.raises(kvssd.InvalidError):
         device.store(10, b"key", 1 << 30)
+    calls: list[Callable[[], object]] = [
+        lambda: device.store(-1, b"key", 1),
+        lambda: device.retrieve(1 << 64, b"key"),
+        lambda: device.delete(-1, b"key"),
+        lambda: device.exist(-1, b"key"),
+    ]
+    for call in calls:
+        with pytest.raises(kvssd.InvalidError, match="at_ns is a number from 0 to 18446744073709551615, not"):
+            call()
+    with pytest.raises(kvssd.InvalidError, match="value_bytes is a number from 0 to 2097152, not 1099511627776"):
+        device.store(10, b"key", 1 << 40)
+    with pytest.raises(kvssd.InvalidError, match="length_bytes is a number from 0 to 4294967295, not -1"):
+        device.retrieve(10, b"key", length_bytes=-1)
     for wrong in ({"design": "nothing"}, {"profile": "nothing"}, {"scale": 0}, {"set": {"nand.nothing": 1}}):
         with pytest.raises(kvssd.Error):
             kvssd.Device(**wrong)

@@ -99,6 +99,8 @@ def test_a_paper_that_nobody_knows_and_a_testbed_that_is_too_small_are_said() ->
         kvssd.reproduce("nobody")
     with pytest.raises(kvssd.ExperimentError, match="too small"):
         kvssd.reproduce("study", scale="1/4096")
+    with pytest.raises(kvssd.InvalidError, match="seed is a number from 0 to 18446744073709551615, not -1"):
+        kvssd.reproduce("plus", seed=-1)
 
 
 @pytest.mark.parametrize(

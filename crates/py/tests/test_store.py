@@ -201,8 +201,15 @@ def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
         kvssd.open(image, create_bytes=SMALL, design="nonsense")
     with pytest.raises(kvssd.InvalidError):
         kvssd.open("nvme+tcp://")
-    with pytest.raises(kvssd.InvalidError, match="cache_bytes are numbers"):
-        kvssd.open(image, create_bytes=SMALL, cache_bytes=-1)
+    for option, wrong, line in (
+        ("create_bytes", 1 << 64, "create_bytes is a number from 67108864 to 8796093022208, not 18446744073709551616"),
+        ("value_bytes_max", 1 << 32, "value_bytes_max is a number from 4096 to 268435456, not 4294967296"),
+        ("value_bytes_max", -1, "value_bytes_max is a number from 4096 to 268435456, not -1"),
+        ("partitions", 1 << 32, "partitions is a number from 1 to 64, not 4294967296"),
+        ("cache_bytes", -1, "cache_bytes is a number from 0 to 18446744073709551615, not -1"),
+    ):
+        with pytest.raises(kvssd.InvalidError, match=line):
+            kvssd.open(image, **{"create_bytes": SMALL, option: wrong})  # type: ignore[arg-type]
     for option, less, line in (
         ("partitions", 0, "1 partition at the least"),
         ("value_bytes_max", 0, "4096 bytes at the least"),

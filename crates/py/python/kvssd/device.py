@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
 
 from kvssd._kvssd import RawDevice
 from kvssd.experiments import _assignments, _factor
+from kvssd.numbers import U32_MAX, U64_MAX, beyond
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -56,19 +57,33 @@ class Device:
 
     def store(self, at_ns: int, key: Buffer, value_bytes: int) -> Completion:
         """Store a value of so many bytes."""
-        return Completion(*self._raw.store(at_ns, key, value_bytes))
+        try:
+            return Completion(*self._raw.store(at_ns, key, value_bytes))
+        except OverflowError:
+            most = self.stats()["value_bytes_max"]
+            raise beyond(at_ns=(at_ns, 0, U64_MAX), value_bytes=(value_bytes, 0, most)) from None
 
     def retrieve(self, at_ns: int, key: Buffer, *, offset_bytes: int = 0, length_bytes: int = (1 << 32) - 1) -> Completion:
         """Retrieve a value, or a part of it."""
-        return Completion(*self._raw.retrieve(at_ns, key, offset_bytes, length_bytes))
+        try:
+            return Completion(*self._raw.retrieve(at_ns, key, offset_bytes, length_bytes))
+        except OverflowError:
+            part = {"offset_bytes": (offset_bytes, 0, U32_MAX), "length_bytes": (length_bytes, 0, U32_MAX)}
+            raise beyond(at_ns=(at_ns, 0, U64_MAX), **part) from None
 
     def delete(self, at_ns: int, key: Buffer) -> Completion:
         """Delete a pair."""
-        return Completion(*self._raw.delete(at_ns, key))
+        try:
+            return Completion(*self._raw.delete(at_ns, key))
+        except OverflowError:
+            raise beyond(at_ns=(at_ns, 0, U64_MAX)) from None
 
     def exist(self, at_ns: int, key: Buffer) -> Completion:
         """Ask whether a key is there."""
-        return Completion(*self._raw.exist(at_ns, key))
+        try:
+            return Completion(*self._raw.exist(at_ns, key))
+        except OverflowError:
+            raise beyond(at_ns=(at_ns, 0, U64_MAX)) from None
 
     def fork(self) -> Device:
         """The same drive at the same moment once more: from here on the two live apart. An aged drive need be aged once."""

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from kvssd import _kvssd
+from kvssd.numbers import U64_MAX, beyond
 from kvssd.results import Claims, Report
 
 
@@ -87,7 +88,10 @@ def reproduce(
     The result is that of ``kvssd reproduce --json``: ``{"claims": [...]}``, with ``"sweep"`` where the paper sweeps over something. Ctrl-C
     ends it.
     """
-    return Claims(_kvssd.reproduce(paper, _factor(scale), seed, _assignments(set), progress))
+    try:
+        return Claims(_kvssd.reproduce(paper, _factor(scale), seed, _assignments(set), progress))
+    except OverflowError:
+        raise beyond(seed=(seed, 0, U64_MAX)) from None
 
 
 def _list(names: str | Sequence[str] | None) -> list[str]:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
 from kvssd._kvssd import Error, InvalidError, OpenError, RawStore, to_bytes
+from kvssd.numbers import U64_MAX, beyond
 from kvssd.results import html_table
 from kvssd.stats import NamespaceCacheInfo, NamespaceInfo, Stats
 
@@ -42,8 +43,8 @@ def open(
     ``create="new"`` wants that there is none yet, and ``create=False`` that there is one whatever ``create_bytes`` says. It is made with the
     firmware ``design``, for values of up to 2 MiB or, by choice, ``value_bytes_max`` bytes, 256 MiB at the most. As many
     threads change it side by side as it has ``partitions``, each with its part of the room. What a call has stored outlives the process, and with
-    ``sync`` the machine. With ``read_only`` nothing is written, and none is made. ``cache_bytes`` of its pages are kept in memory. Of a drive at a URL none of the options but ``read_only`` is
-    chosen here.
+    ``sync`` the machine. With ``read_only`` nothing is written, and none is made. ``cache_bytes`` of its pages are kept in memory. Of a drive at
+    a URL none of the options but ``read_only`` is chosen here.
     """
     if create is None:
         create = create_bytes is not None
@@ -63,8 +64,12 @@ def open(
             path, missing, size, design, value_bytes_max, partitions, preallocate, sync, read_only, cache_bytes
         )
     except OverflowError:
-        why = "create_bytes, value_bytes_max, partitions and cache_bytes are numbers from 0 on, and none of these is so large"
-        raise InvalidError(why) from None
+        raise beyond(
+            create_bytes=(size, 64 << 20, 8 << 40),
+            value_bytes_max=(value_bytes_max, 4096, 256 << 20),
+            partitions=(partitions, 1, 64),
+            cache_bytes=(cache_bytes, 0, U64_MAX),
+        ) from None
     return Store(raw, path)
 
 
