@@ -207,3 +207,12 @@ def test_a_folder_is_a_table(tmp_path: Path) -> None:
     said = repr(kvssd.Sweep(tmp_path))
     assert "100 with 4000, 2000 with 300000" in said and said.endswith("done                  2\nended early           2\nimpossible            2")
     assert "<td>impossible</td>" in swept._repr_html_()
+
+
+def test_what_is_no_folder_of_a_sweep_is_said_in_a_line(tmp_path: Path) -> None:
+    with pytest.raises(kvssd.OpenError, match="nothing is no folder of a sweep: index.json: No such file"):
+        kvssd.Sweep(tmp_path / "nothing")
+    for text in ("no JSON", "[]", '{"axes": []}'):
+        (tmp_path / "index.json").write_text(text)
+        with pytest.raises(kvssd.OpenError, match="index.json is not what a sweep writes"):
+            kvssd.Sweep(tmp_path)

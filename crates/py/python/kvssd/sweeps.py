@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, List, Protocol, Tuple, TypedDict
 
 from kvssd import _kvssd
-from kvssd._kvssd import RawClaim, RawSweep
+from kvssd._kvssd import OpenError, RawClaim, RawSweep
 from kvssd.results import Report, frame_of, html_table, text_table
 
 if TYPE_CHECKING:
@@ -90,9 +90,15 @@ class Sweep:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        index = json.loads((self.folder / "index.json").read_text(encoding="utf-8"))
-        self.axes: List[Dict[str, List[Any]]] = index["axes"]
-        self.points: List[Point] = index["points"]
+        path = self.folder / "index.json"
+        try:
+            index = json.loads(path.read_text(encoding="utf-8"))
+            self.axes: List[Dict[str, List[Any]]] = index["axes"]
+            self.points: List[Point] = index["points"]
+        except OSError as error:
+            raise OpenError(f"{folder} is no folder of a sweep: {path.name}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError):
+            raise OpenError(f"{folder} is no folder of a sweep: {path.name} is not what a sweep writes") from None
 
     def report(self, point: Point) -> Report | None:
         """The report of a point; none while it is missing, and where the point is impossible."""
