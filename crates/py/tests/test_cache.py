@@ -7,6 +7,7 @@ from pathlib import Path
 
 import kvssd
 import pytest
+from kvssd.drive_cache import DriveCache
 
 FLASH_BYTES = 64 << 20
 VALUE = bytes(100_000)
@@ -40,12 +41,23 @@ def test_who_is_not_worth_a_write_stays_out(tmp_path: Path) -> None:
         assert cache.stats()["kept_out"] == 2
 
 
+def test_one_rule_needs_no_list(tmp_path: Path) -> None:
+    with kvssd.open(tmp_path / "drive.kv", create_bytes=FLASH_BYTES) as store, kvssd.Cache(store, 1 << 20, admit="asked=2") as cache:
+        assert not cache.put(b"key", b"value") and cache.put(b"key", b"value")
+    kept = DriveCache(str(tmp_path / "drive.kv"), admit="asked=2")
+    assert not kept.put(b"other", b"value") and kept.put(b"other", b"value")
+    kept.close()
+
+
 def test_what_cannot_be_is_said_in_one_line(tmp_path: Path) -> None:
     store = kvssd.open(tmp_path / "drive.kv", create_bytes=FLASH_BYTES)
     with pytest.raises(kvssd.InvalidError, match="s3-fifo"):
         kvssd.Cache(store, 1 << 20, eviction="clock")  # type: ignore[arg-type]
     with pytest.raises(kvssd.InvalidError, match="asked=2"):
         kvssd.Cache(store, 1 << 20, admit=["often"])
+    for no_namespace in (None, "blocks"):
+        with pytest.raises(TypeError, match="a namespace is what store.namespace"):
+            kvssd.Cache(no_namespace, 1)  # type: ignore[arg-type]
     for wrong in (-1, 1 << 64):
         with pytest.raises(kvssd.InvalidError, match="budget_bytes"):
             kvssd.Cache(store, wrong)

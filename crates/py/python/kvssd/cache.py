@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from kvssd._kvssd import Error, InvalidError, RawCache
-from kvssd.store import Namespace
+from kvssd.store import Namespace, checked
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -31,8 +31,8 @@ class CacheStats(TypedDict):
 class Cache:
     """The pairs of a namespace as a cache of at most ``budget_bytes`` of keys and values. It can be used from any thread.
 
-    Nothing is refused for want of room: who leaves is said by ``eviction``, who comes in by ``admit``: rules such as ``"asked=2"`` (at the
-    second offer), ``"at-most=1048576"`` (bytes) and ``"a-day=100000000000"`` (bytes written), which must all agree. ``kvssd replay --cache``
+    Nothing is refused for want of room: who leaves is said by ``eviction``, who comes in by ``admit``: a rule or several, such as ``"asked=2"`` (at
+    the second offer), ``"at-most=1048576"`` (bytes) and ``"a-day=100000000000"`` (bytes written), which must all agree. ``kvssd replay --cache``
     shows what they do to a trace and to the life of a drive. Pairs outlive the process; who was asked for does not.
 
     Of an open store a namespace has one at a time: another one is a ``RefusedError`` until the first is closed, or nothing refers to it any more. So
@@ -42,8 +42,9 @@ class Cache:
     def __init__(
         self, namespace: Namespace, budget_bytes: int, *, eviction: Eviction = "s3-fifo", admit: Iterable[str] = ()
     ) -> None:
+        raw, rules = checked(namespace)._raw, [admit] if isinstance(admit, str) else list(admit)
         try:
-            self._raw = RawCache.open(namespace._raw, namespace.id, budget_bytes, eviction, list(admit))
+            self._raw = RawCache.open(raw, namespace.id, budget_bytes, eviction, rules)
         except OverflowError:
             raise InvalidError(f"budget_bytes is a number of bytes from 0 on, not {budget_bytes}") from None
 

@@ -65,7 +65,7 @@ class DriveCache:
         self._budget_bytes = budget_bytes
         self._create_bytes = create_bytes
         self._eviction = eviction
-        self._admit = list(admit)
+        self._admit = [admit] if isinstance(admit, str) else list(admit)
         self._lock = threading.Lock()
         self._opened: tuple[Store, Cache] | None = None
         self._retry_at = 0.0

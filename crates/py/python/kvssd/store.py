@@ -474,7 +474,14 @@ class Transaction:
 
 
 def _id(namespace: Namespace | None, own: int) -> int:
-    return own if namespace is None else namespace.id
+    return own if namespace is None else checked(namespace).id
+
+
+def checked(namespace: Namespace) -> Namespace:
+    """A namespace, if it is one and not its name."""
+    if not isinstance(namespace, Namespace):
+        raise TypeError(f"a namespace is what store.namespace(name) gives, not {namespace!r}")
+    return namespace
 
 
 def _calls(many: list[Item]) -> Iterator[list[Item]]:
