@@ -143,9 +143,7 @@ impl Request {
             }
             Command::Flush => (KvCommand::Flush, Payload::None, Operation::Flush),
             Command::Batch { .. } => {
-                return Err(Error::not_in_the_command_set(
-                    "batches that are made all or none; bulk makes changes one by one",
-                ));
+                return Err(Error::not_in_the_command_set("batches that are made all or none"));
             }
             Command::CreateIterator { .. }
             | Command::Seek { .. }

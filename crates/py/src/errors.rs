@@ -4,7 +4,7 @@ use crate::locks::CANNOT_WAIT;
 use crate::signals::is_of_handler;
 use kvssd_cli::Failure;
 use kvssd_host::tx::{AbortReason, Refusal, TransactionError};
-use kvssd_host::{Error as StoreError, Owner};
+use kvssd_host::{Error as StoreError, Owner, Store};
 use kvssd_sim::SimError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyError};
@@ -53,6 +53,18 @@ pub(crate) fn of_opening(error: &StoreError, is_read_only: bool) -> PyErr {
         StoreError::Io { why } => OpenError::new_err(why.clone()),
         other => of_store(other),
     }
+}
+
+/// What became of changes that are made all or none: a drive without such batches says what there is in their place.
+pub(crate) fn of_atomic(store: &Store, made: Result<(), StoreError>) -> Result<(), StoreError> {
+    made.map_err(|error| match error {
+        StoreError::Refused { .. } if store.stats().is_ok_and(|stats| stats.batch_changes_max == 0) => {
+            let why = "a drive at a URL has no batches that are made all or none, and no transactions that change something; \
+                       store.batch(atomic=False) makes changes one after the other";
+            StoreError::Refused { why: why.to_owned() }
+        }
+        other => other,
+    })
 }
 
 /// The exception of a transaction's error.

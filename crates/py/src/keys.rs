@@ -7,6 +7,7 @@
 //!
 //! Caches on the store share these locks. Who else has the drive open does not.
 
+use crate::errors::of_atomic;
 use crate::locks::{alone, shared};
 use kvssd_host::tx::{Port, Record, TransactionOptions, Transactions};
 use kvssd_host::{Error, NamespaceId, Store};
@@ -80,7 +81,7 @@ impl Port for KeyedStore {
 
     fn put(&self, changes: &[BatchChange<'_>]) -> Result<(), Error> {
         let _keys = self.keys.share_each(changes.iter().map(|change| (change.namespace, change.key.bytes())))?;
-        self.store.put(changes)
+        of_atomic(&self.store, self.store.put(changes))
     }
 
     fn create_view(&self) -> Result<Self::View, Error> {

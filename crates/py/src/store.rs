@@ -6,7 +6,7 @@
 )]
 
 use crate::bytes::{Bytes, bytes_of};
-use crate::errors::{Error, InvalidError, RefusedError, check_owner, closed, of_opening, of_store};
+use crate::errors::{Error, InvalidError, RefusedError, check_owner, closed, of_atomic, of_opening, of_store};
 use crate::keys::{Keys, Manager, manager_of};
 use crate::locks::{alone, shared};
 use crate::signals::heeding_signals;
@@ -299,7 +299,7 @@ impl RawStore {
                     None => batch.delete_in(NamespaceId(*namespace), key),
                 };
             }
-            if atomic { store.batch(&batch) } else { store.bulk(&batch) }
+            if atomic { of_atomic(store, store.batch(&batch)) } else { store.bulk(&batch) }
         })
     }
 

@@ -72,6 +72,28 @@ def test_a_drive_on_the_wire_is_a_mapping(url: str) -> None:
             store[b"four"] = b"4"
 
 
+def test_what_is_made_all_or_none_is_refused_and_says_what_there_is(url: str) -> None:
+    with kvssd.open(url) as store:
+        for block in (store.batch(), store.transaction()):
+            with pytest.raises(kvssd.RefusedError, match=r"at a URL has no batches .*store.batch\(atomic=False\)") as raised, block as changes:
+                changes.store(b"key", b"value")
+            assert "bulk" not in str(raised.value) and b"key" not in store
+        with store.batch(atomic=False) as batch:
+            batch[b"key"] = b"value"
+        with store.transaction() as tx:
+            assert tx.get(b"key") == b"value"
+
+
+def test_a_second_cache_is_refused_on_the_wire(url: str) -> None:
+    with kvssd.open(url) as store:
+        blocks = store.create_namespace("blocks", cache="lru budget=1000000")
+        with pytest.raises(kvssd.RefusedError, match="the drive keeps it as a cache"):
+            kvssd.Cache(blocks, 1 << 20)
+        with kvssd.Cache(store, 1 << 20), pytest.raises(kvssd.RefusedError, match="a cache open in it already"):
+            kvssd.Cache(store, 1 << 20)
+        kvssd.Cache(store, 1 << 20).close()
+
+
 def test_namespaces_have_names_on_the_wire(url: str) -> None:
     long = b"a key that is longer than sixteen bytes"
     with kvssd.open(url) as store, kvssd.open(url) as other:
