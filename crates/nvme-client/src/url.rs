@@ -26,6 +26,7 @@ use fluent_uri::{Iri, ParseError};
 use kvssd_nvme_auth::{Credentials, TlsKey, has_secret, masked, read_secret, read_tls_key};
 use kvssd_nvme_spec::fabrics::NQN_BYTES_MAX;
 use kvssd_types::NamespaceId;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -160,9 +161,13 @@ fn parse(text: &str) -> Result<DriveUrl, String> {
         tls_key_file: None,
     };
     check_nqn("subsystem", url.nqn.as_deref().unwrap_or_default())?;
+    let mut set = BTreeSet::new();
     for part in iri.query().iter().flat_map(|query| query.split('&')).filter(|part| !part.is_empty()) {
         let (key, value) = part.split_once('=').unwrap_or((part, EStr::EMPTY));
         url.set(key.as_str(), decoded(value)?)?;
+        if !set.insert(key.as_str()) {
+            return Err(format!("{key} is there twice"));
+        }
     }
     Ok(url)
 }
@@ -362,6 +367,8 @@ mod tests {
             ("nvme+tcp://drive?depth=5000", "1 to 1024"),
             ("nvme+tcp://drive?digest=md5", "header, data, or none"),
             ("nvme+tcp://drive?name=x", "no parameter"),
+            ("nvme+tcp://drive?ns=1&ns=2", "ns is there twice"),
+            ("nvme+tcp://drive?digest=header&ns=2&digest=data", "digest is there twice"),
             ("nvme+tcp://drive/a b", "' '"),
             ("nvme+tcp://drive/a%2", "percent"),
             ("nvme+tcp://drive/a%ff", "no text"),
