@@ -72,15 +72,24 @@ impl FromStr for AdmissionRule {
 
 impl fmt::Display for AdmissionRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AdmissionRule::Asked(times) => write!(f, "asked={times}"),
-            AdmissionRule::AtMost(bytes) => write!(f, "at-most={bytes}"),
-            AdmissionRule::ADay(bytes) => write!(f, "a-day={bytes}"),
-        }
+        let number = match *self {
+            AdmissionRule::Asked(times) => times.into(),
+            AdmissionRule::AtMost(bytes) | AdmissionRule::ADay(bytes) => bytes,
+        };
+        write!(f, "{}={number}", self.name())
     }
 }
 
 impl AdmissionRule {
+    /// What is before its number.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            AdmissionRule::Asked(_) => "asked",
+            AdmissionRule::AtMost(_) => "at-most",
+            AdmissionRule::ADay(_) => "a-day",
+        }
+    }
+
     /// Whether another one asks for the same, with another number.
     pub(crate) fn is_kind_of(self, other: AdmissionRule) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)

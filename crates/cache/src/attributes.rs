@@ -38,8 +38,8 @@ pub enum AttributesError {
     #[error("a cache needs a budget above 0, and a time to live above 0 where it has one")]
     Nothing,
     /// Which of them should count?
-    #[error("a rule of admission is there twice")]
-    Twice,
+    #[error("a cache has {0} once, and it is there twice")]
+    Twice(&'static str),
 }
 
 impl CacheAttributes {
@@ -53,8 +53,9 @@ impl CacheAttributes {
         }
         let rules = &self.plan.admission;
         let is_again =
-            |(number, rule): (usize, &AdmissionRule)| rules[..number].iter().any(|other| other.is_kind_of(*rule));
-        if rules.iter().enumerate().any(is_again) { Err(AttributesError::Twice) } else { Ok(()) }
+            |(number, rule): &(usize, &AdmissionRule)| rules[..*number].iter().any(|other| other.is_kind_of(**rule));
+        let again = rules.iter().enumerate().find(is_again);
+        again.map_or(Ok(()), |(_, rule)| Err(AttributesError::Twice(rule.name())))
     }
 
     /// The same cache with other sizes: its budget, and the bytes that it may write a day.
@@ -93,15 +94,21 @@ impl FromStr for CacheAttributes {
         let mut words = text.split(' ');
         let eviction = words.next().and_then(|name| name.parse::<EvictionKind>().ok()).ok_or_else(wrong)?;
         let number = |word: &str| word.parse().map_err(|_| wrong());
-        let (mut budget_bytes, mut time_to_live_ms, mut admission) = (0, None, Vec::new());
+        let (mut budget_bytes, mut time_to_live_ms, mut admission) = (None, None, Vec::new());
         for word in words {
-            match word.split_once('=').ok_or_else(wrong)? {
-                ("budget", bytes) => budget_bytes = number(bytes)?,
-                ("ttl-ms", ms) => time_to_live_ms = Some(number(ms)?),
-                _ => admission.push(word.parse::<AdmissionRule>()?),
+            let (again, name) = match word.split_once('=').ok_or_else(wrong)? {
+                ("budget", bytes) => (budget_bytes.replace(number(bytes)?), "budget"),
+                ("ttl-ms", ms) => (time_to_live_ms.replace(number(ms)?), "ttl-ms"),
+                _ => {
+                    admission.push(word.parse::<AdmissionRule>()?);
+                    continue;
+                }
+            };
+            if again.is_some() {
+                return Err(AttributesError::Twice(name));
             }
         }
-        let plan = CachePlan { budget_bytes, eviction, admission };
+        let plan = CachePlan { budget_bytes: budget_bytes.unwrap_or(0), eviction, admission };
         let attributes = CacheAttributes { plan, time_to_live_ms };
         attributes.check().map(|()| attributes)
     }
@@ -133,6 +140,18 @@ mod tests {
             "budget=1 lru",
         ] {
             assert!(wrong.parse::<CacheAttributes>().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_twice_is_named() {
+        for (text, name) in [
+            ("lru budget=10 budget=20", "budget"),
+            ("lru budget=10 budget=0", "budget"),
+            ("lru budget=10 ttl-ms=1 asked=2 ttl-ms=1", "ttl-ms"),
+            ("lru budget=10 asked=2 at-most=3 at-most=4", "at-most"),
+        ] {
+            assert_eq!(text.parse::<CacheAttributes>(), Err(AttributesError::Twice(name)), "{text}");
         }
     }
 
