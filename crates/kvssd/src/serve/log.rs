@@ -22,13 +22,25 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Writes what `filter` lets through to standard error.
 pub(super) fn log_to_stderr(filter: &str) -> Outcome {
-    let targets: Targets = filter
-        .parse()
-        .map_err(|error: ParseError| Failure::LogFilter { filter: filter.to_owned(), why: error.to_string() })?;
+    let targets = targets_of(filter).map_err(|why| Failure::LogFilter { filter: filter.to_owned(), why })?;
     let bounded = |format| Bounded { format, recent: Mutex::default() };
     let lines = tracing_subscriber::fmt::layer().with_writer(stderr).with_ansi(false).map_event_format(bounded);
     tracing_subscriber::registry().with(lines).with(targets).init();
     Ok(())
+}
+
+/// What a filter lets through. A word that is no level is the name of a module: of one of this program's own, as no other one writes lines.
+fn targets_of(filter: &str) -> Result<Targets, String> {
+    let targets: Targets = filter.parse().map_err(|error: ParseError| error.to_string())?;
+    let is_own = |name: &str| name.starts_with("kvssd") && !name.contains(|letter| !is_of_name(letter));
+    match targets.iter().find(|(name, _)| !is_own(name)) {
+        Some((name, _)) => Err(format!("{name:?} is no level, and no module of this program")),
+        None => Ok(targets),
+    }
+}
+
+fn is_of_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_' || letter == ':'
 }
 
 /// A format that leaves out lines behind the first few of a second. Lines for debugging are all written.
