@@ -46,14 +46,14 @@ fn discover(
     found.dedup_by_key(|record| record.subsystem_nqn);
     match found[..] {
         [only] if only.is_secured && !host.has_tls_key() => {
-            Err(Error::Refused(format!("{url}: the drive wants TLS: add tls-key-file=PATH to the URL")).into())
+            Err(Error::Refused("the drive wants TLS: add tls-key-file=PATH to the URL".to_owned()).into())
         }
         [only] => {
             let address = only.address.parse::<IpAddr>().ok().zip(only.service.parse::<u16>().ok());
             let addresses = address.map_or(addresses, |address| vec![address.into()]);
             Ok(Subsystem { nqn: only.subsystem_nqn.to_owned(), addresses })
         }
-        [] => Err(Error::Refused(format!("{url}: no subsystem is known there")).into()),
+        [] => Err(Error::Refused("no subsystem is known there".to_owned()).into()),
         _ => {
             let names: Vec<&str> = found.iter().map(|record| record.subsystem_nqn).collect();
             let names = names.join(", ");

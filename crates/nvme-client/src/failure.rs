@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::connection_lost::ConnectionLost;
+use crate::url::DriveUrl;
 
 /// Why a controller did not do something.
 #[derive(Debug)]
@@ -13,6 +14,14 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// The same of a drive at that URL: a program may have several.
+    pub(crate) fn at(self, url: &DriveUrl) -> Failure {
+        match self {
+            Failure::Final(Error::Refused(why)) => Failure::Final(Error::Refused(format!("{url}: {why}"))),
+            other => other,
+        }
+    }
+
     /// Whether there is no such namespace, or not any more.
     pub(crate) fn is_no_namespace(&self) -> bool {
         matches!(self, Failure::Final(Error::NoNamespace(_)))

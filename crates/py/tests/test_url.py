@@ -50,6 +50,20 @@ def service(tmp_path: Path) -> Iterator[Service]:
         assert process.wait() == 0
 
 
+def test_who_is_not_let_in_is_told_which_drive_it_is(tmp_path: Path) -> None:
+    image = tmp_path / "drive.kv"
+    kvssd.open(image, create_bytes=64 << 20).close()
+    command = [os.environ["KVSSD"], "serve", str(image), "--listen", "127.0.0.1:0", "--allow-host", "nqn.2024-01.org.example:a"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        drive = f"nvme+tcp://{process.stdout.readline().split(' on ')[1].split(' ')[0]}/?ns=1"
+        with pytest.raises(kvssd.RefusedError) as raised:
+            kvssd.open(f"{drive}&host=nqn.2024-01.org.example:b")
+        process.terminate()
+    line = "the drive does not let nqn.2024-01.org.example:b in"
+    assert str(raised.value) == f"{drive}&host=nqn.2024-01.org.example:b: {line}"
+
+
 @pytest.fixture
 def url(service: Service) -> str:
     return service.url

@@ -81,6 +81,7 @@ fn the_only_subsystem_is_found_and_several_are_named() {
         let peer = Peer::new(Behaviour { subsystems, ..PLAIN }, |_, _| Act::Answer);
         let error = connect(&format!("nvme+tcp://{}", peer.address)).err().unwrap().to_string();
         assert!(error.contains(message), "{error}");
+        assert!(error.starts_with(&format!("nvme+tcp://{}/?ns=1: ", peer.address)), "{error}");
     }
 }
 
@@ -93,7 +94,8 @@ fn what_cannot_be_reached_is_said_at_once() {
     let peer = Peer::plain();
     let url = format!("nvme+tcp://{}/nqn.x:other", peer.address);
     let error = connect(&url).err().unwrap();
-    assert!(matches!(&error, Error::Refused { why } if why.contains("nqn.x:other")), "{error}");
+    assert!(matches!(&error, Error::Refused { why } if why.contains("no subsystem nqn.x:other")), "{error}");
+    assert!(error.to_string().starts_with(&format!("{url}?ns=1: ")), "{error}");
     let error = connect(&peer.url("ns=3")).err().unwrap();
     assert_eq!(error, Error::NoNamespace { name: "3".to_owned() });
     // Less than the patience of one call that waits, which is half a minute.
