@@ -44,7 +44,8 @@ pub(crate) trait Backend: Send + Sync {
     /// The keys of a namespace that are still known although some pages cannot be read.
     fn salvage_keys(&self, namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, Error>;
 
-    /// Creates an iterator in each namespace whose keys have an order: together they see the drive at one moment.
+    /// Creates an iterator in each namespace whose keys have an order: together they see the drive at one moment. The wire has no command for
+    /// that: such a drive refuses it where there are several.
     fn create_iterators(&self) -> Result<BTreeMap<NamespaceId, IteratorId>, Error>;
 
     /// All namespaces, in the order of their numbers.

@@ -11,7 +11,7 @@ use kvssd_nvme_spec::log_page::{HEALTH_UNIT_BYTES, HealthPage};
 use kvssd_nvme_spec::named::{CacheEntry, CreateNamespace, FLAG_ORDERED, NamespaceEntry, SetCache, read_name};
 use kvssd_nvme_spec::statistics::StatisticsPage;
 use kvssd_nvme_spec::{read_text, write_text};
-use kvssd_types::{BatchChange, Command, IteratorId, NamespaceId, OwnedKey, Reply, StoreCondition};
+use kvssd_types::{BatchChange, Command, IteratorId, IteratorOptions, NamespaceId, OwnedKey, Reply, StoreCondition};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A drive on the wire.
@@ -50,8 +50,19 @@ impl Backend for Remote {
     }
 
     fn create_iterators(&self) -> Result<BTreeMap<NamespaceId, IteratorId>, Error> {
-        let why = "a drive on the wire has no view of several namespaces at one moment";
-        Err(Error::Refused { why: why.to_owned() })
+        let ordered: Vec<NamespaceId> =
+            self.namespaces()?.into_iter().filter(|info| info.is_ordered).map(|info| info.id).collect();
+        if ordered.len() > 1 {
+            let why = format!("a drive at a URL shows one namespace at a moment, and {} have an order", ordered.len());
+            return Err(Error::Refused { why });
+        }
+        let begin = |namespace| match self
+            .execute(namespace, Command::CreateIterator { options: IteratorOptions::default() })?
+        {
+            Some(Reply::IteratorCreated(iterator)) => Ok((namespace, iterator)),
+            other => unreachable!("{other:?} does not answer the creation of an iterator"),
+        };
+        ordered.into_iter().map(begin).collect()
     }
 
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {

@@ -98,6 +98,21 @@ def test_what_is_made_all_or_none_is_refused_and_says_what_there_is(url: str) ->
             assert tx.get(b"key") == b"value"
 
 
+def test_a_snapshot_is_of_one_moment_or_refused(url: str) -> None:
+    with kvssd.open(url) as store:
+        first = store.create_namespace("first", ordered=True)
+        first[b"key"] = b"then"
+        with store.transaction("snapshot") as snapshot:
+            first[b"key"] = b"now"
+            assert snapshot.get(b"key", first) == b"then"
+        store.create_namespace("second", ordered=True)
+        with pytest.raises(kvssd.RefusedError, match="one namespace at a moment, and 2 have an order"), store.transaction("snapshot"):
+            pass
+        store.delete_namespace("second")
+        with store.transaction("snapshot") as snapshot:
+            assert snapshot.get(b"key", first) == b"now"
+
+
 def test_a_second_cache_is_refused_on_the_wire(url: str) -> None:
     with kvssd.open(url) as store:
         blocks = store.create_namespace("blocks", cache="lru budget=1000000")
