@@ -8,6 +8,7 @@ mod heads;
 mod images;
 mod large_records;
 mod long_values;
+mod older_partition;
 mod partitions;
 mod requests;
 mod validation_pm983;
