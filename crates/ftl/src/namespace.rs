@@ -183,7 +183,7 @@ pub(crate) struct Namespaces {
     maker: Maker,
     all: Vec<Namespace>,
     /// Numbers of removed namespaces that the journal still names: they are not reused before the next checkpoint.
-    gone: Vec<NamespaceId>,
+    gone: Vec<(NamespaceId, Option<String>)>,
 }
 
 impl Namespaces {
@@ -236,7 +236,7 @@ impl Namespaces {
     /// The numbers that a new one may get, in order.
     pub(crate) fn free_ids(&self) -> impl Iterator<Item = NamespaceId> {
         let most = self.maker.design.namespaces_max;
-        (1..=most).map(NamespaceId).filter(|id| self.get(*id).is_none() && !self.gone.contains(id))
+        (1..=most).map(NamespaceId).filter(|id| self.get(*id).is_none() && self.gone.iter().all(|(gone, _)| gone != id))
     }
 
     /// Checks the attributes of a new namespace, and that its name is not taken.
@@ -277,6 +277,13 @@ impl Namespaces {
         Ok(&mut self.all[position])
     }
 
+    /// Whether a namespace of that number and name was deleted and still holds the number.
+    pub(crate) fn has_deleted(&self, id: NamespaceId, name: Option<&str>) -> bool {
+        let is_dying = |other: &Namespace| other.id == id && !other.lives() && other.attributes.name.as_deref() == name;
+        let is_gone = |(other, of): &(NamespaceId, Option<String>)| *other == id && of.as_deref() == name;
+        self.all.iter().any(is_dying) || self.gone.iter().any(is_gone)
+    }
+
     /// Whether deleted namespaces still hold numbers that could become free.
     pub(crate) fn holds_numbers(&self) -> bool {
         self.dying().is_some() || !self.gone.is_empty()
@@ -289,9 +296,9 @@ impl Namespaces {
 
     /// Removes a namespace that has nothing left.
     pub(crate) fn remove(&mut self, id: NamespaceId) -> Option<Namespace> {
-        let position = self.position(id)?;
-        self.gone.push(id);
-        Some(self.all.remove(position))
+        let removed = self.all.remove(self.position(id)?);
+        self.gone.push((id, removed.attributes.name.clone()));
+        Some(removed)
     }
 
     /// Undoes the creation of a namespace of which nothing was noted yet.

@@ -1,86 +1,96 @@
 //! After an open, a namespace is in all partitions or in none, and the same cache in all.
 //!
 //! ```text
-//!   a partition without it   knows that it was deleted   the process ended while it deleted it: it goes from the others, too
-//!                            never heard of it           no pairs in the others: the process ended while it made it, and it goes
-//!                                                        pairs: the partition is older than the others. What they have stays
+//!   a namespace that is not in all partitions
+//!     one has deleted it, and still holds its number      the process ended while it deleted it      it goes
+//!     none has deleted it, and it has no pairs            the process ended while it made it         it goes
+//!     none has deleted it, and it has pairs               the partitions are of several moments      it is made in the others
 //! ```
 //!
-//! A partition is older than the others when the machine stopped that had not written all of them, or when a part of the image was put back.
+//! Partitions are of several moments when the machine stopped that had not written all of them, or when a part of the file was put back. Which
+//! of them is the older one is not known: nothing that has pairs is deleted. Where a namespace cannot be made, since another one has its number
+//! or its name there, hosts do not see it, and its pairs stay.
 
 use super::Partitions;
+use crate::drive::Drive;
 use kvssd_ftl::{CheckReport, Harm, NamespaceInfo};
 use kvssd_types::{KvError, NamespaceId};
+
+/// A namespace in a partition that is not in all of them.
+struct Stray {
+    info: NamespaceInfo,
+    /// A partition that has it.
+    found: usize,
+    /// Those that do not.
+    lacking: Vec<usize>,
+    /// Whether it is to be in all of them.
+    stays: bool,
+}
 
 impl Partitions<'_> {
     /// Repairs what a process that ended in the middle left.
     ///
     /// # Errors
-    /// As [`Partitions::create_namespace`] and [`Partitions::delete_namespace`]; [`KvError::InvalidNamespace`] if partitions have other namespaces
-    /// of the same number, with pairs.
+    /// As [`Partitions::delete_namespace`] and [`Partitions::set_cache`].
     pub(super) fn settle_namespaces(&mut self) -> Result<(), KvError> {
-        for number in 0..self.all.len() {
-            for info in self.all[number].namespaces() {
-                let lacking = self.lacking(&info);
-                if lacking.is_empty() {
-                    continue;
-                }
-                if self.is_of_older(&info, &lacking) {
-                    self.complete(number, &info, &lacking)?;
-                } else {
-                    self.all[number].delete_namespace(info.id)?;
-                }
-            }
+        // What is deleted holds its number: judge all before.
+        let (stay, go): (Vec<Stray>, Vec<Stray>) = self.strays().into_iter().partition(|stray| stray.stays);
+        for stray in go {
+            self.all[stray.found].delete_namespace(stray.info.id)?;
+        }
+        if !stay.is_empty() {
+            // As when numbers are given again: the deletes must be safe before.
+            self.commit()?;
+            self.all.iter_mut().try_for_each(|part| part.free_all_numbers())?;
+            self.commit()?;
+        }
+        for stray in stay {
+            self.complete(&stray)?;
         }
         self.settle_caches()
     }
 
-    /// Reports namespaces that are not in all partitions though they have pairs.
+    /// Reports the namespaces that stay though they are not in all partitions.
     pub(super) fn check_namespaces(&self, report: &mut CheckReport) {
-        let mut known: Vec<NamespaceInfo> = Vec::new();
-        for info in self.all.iter().flat_map(|part| part.namespaces()) {
-            let lacking = self.lacking(&info);
-            if !self.is_of_older(&info, &lacking) || known.iter().any(|other| is_same(other, &info)) {
-                continue;
-            }
-            let older: Vec<String> = lacking.iter().map(usize::to_string).collect();
-            let what = format!("partition {} does not know it: it is older than the others", older.join(", "));
-            report.find(Harm::PairLost, format!("namespace {}", name_of(&info)), what);
-            known.push(info);
+        for Stray { info, found, lacking, .. } in self.strays().into_iter().filter(|stray| stray.stays) {
+            let lacking: Vec<String> = lacking.iter().map(usize::to_string).collect();
+            let what = format!("not in partition {}: partitions are of several moments", lacking.join(", "));
+            let name = info.attributes.name.unwrap_or_else(|| info.id.to_string());
+            report.find(Harm::PairLost, format!("partition {found}: namespace {name}"), what);
         }
     }
 
-    /// The partitions that do not have that namespace.
-    fn lacking(&self, info: &NamespaceInfo) -> Vec<usize> {
-        let has_it = |number: &usize| self.all[*number].namespaces().iter().any(|other| is_same(other, info));
-        (0..self.all.len()).filter(|number| !has_it(number)).collect()
-    }
-
-    /// Whether a namespace is lacking since those partitions are older than the others. One that has deleted it still holds its number.
-    fn is_of_older(&self, info: &NamespaceInfo, lacking: &[usize]) -> bool {
-        let mut all = self.all.iter().flat_map(|part| part.namespaces());
-        let has_pairs = all.any(|other| is_same(&other, info) && other.utilization.pairs > 0);
-        let never_had_it = |number: &usize| {
-            let part = &self.all[*number];
-            part.engine().free_numbers().contains(&info.id) || part.namespaces().iter().any(|other| other.id == info.id)
-        };
-        has_pairs && !lacking.is_empty() && lacking.iter().all(never_had_it)
-    }
-
-    /// Makes a namespace in partitions that lack it, as it is in another one.
-    fn complete(&mut self, number: usize, info: &NamespaceInfo, lacking: &[usize]) -> Result<(), KvError> {
-        let shadow = self.all[number].large.as_ref().and_then(|large| large.shadow_of(info.id)).unwrap_or(info.id);
-        let numbers: [NamespaceId; 2] = [info.id, shadow];
-        for &older in lacking {
-            let free = self.all[older].engine().free_numbers();
-            if !numbers.iter().all(|number| free.contains(number)) {
-                let why = format!(
-                    "partition {older} is older than the others: it has another namespace in place of {}",
-                    name_of(info)
-                );
-                return Err(KvError::InvalidNamespace(why));
+    fn strays(&self) -> Vec<Stray> {
+        let all: Vec<Vec<NamespaceInfo>> = self.all.iter().map(|part| part.namespaces()).collect();
+        let mut strays = Vec::new();
+        for (found, info) in
+            all.iter().enumerate().flat_map(|(found, infos)| infos.iter().map(move |info| (found, info)))
+        {
+            let has_it = |number: &usize| all[*number].iter().any(|other| is_same(other, info));
+            let lacking: Vec<usize> = (0..all.len()).filter(|number| !has_it(number)).collect();
+            if lacking.is_empty() {
+                continue;
             }
-            self.all[older].create_namespace_at(Some(numbers), info.attributes.clone())?;
+            let name = info.attributes.name.as_deref();
+            let was_deleted = lacking.iter().any(|&number| self.all[number].engine().has_deleted(info.id, name));
+            let mut with_it = all.iter().flatten().filter(|other| is_same(other, info));
+            let stays = !was_deleted && with_it.any(|other| other.utilization.pairs > 0);
+            strays.push(Stray { info: info.clone(), found, lacking, stays });
+        }
+        strays
+    }
+
+    /// Makes a namespace in the partitions that lack it, as far as they can have it.
+    fn complete(&mut self, stray: &Stray) -> Result<(), KvError> {
+        let Stray { info, lacking, .. } = stray;
+        for &number in lacking {
+            let part = &mut *self.all[number];
+            let has_it = part.namespaces().iter().any(|other| is_same(other, info));
+            let Some(numbers) = numbers_for(part, info.id).filter(|_| !has_it) else { continue };
+            match part.create_namespace_at(Some(numbers), info.attributes.clone()) {
+                Ok(_) | Err(KvError::InvalidNamespace(_) | KvError::TooManyNamespaces { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
@@ -90,7 +100,7 @@ impl Partitions<'_> {
         let of_first = self.all[0].namespaces();
         for part in &mut self.all[1..] {
             for info in part.namespaces() {
-                let first = of_first.iter().find(|first| first.id == info.id);
+                let first = of_first.iter().find(|first| is_same(first, &info));
                 if let Some(first) = first.filter(|first| first.attributes.cache != info.attributes.cache) {
                     part.set_cache(info.id, first.attributes.cache.clone())?;
                 }
@@ -100,10 +110,13 @@ impl Partitions<'_> {
     }
 }
 
-fn is_same(one: &NamespaceInfo, other: &NamespaceInfo) -> bool {
-    one.id == other.id && one.attributes.name == other.attributes.name
+/// That number, and another free one for a shadow. None if the number is not free there.
+fn numbers_for(part: &Drive, id: NamespaceId) -> Option<[NamespaceId; 2]> {
+    let free = part.engine().free_numbers();
+    let shadow = free.iter().copied().find(|other| *other != id).filter(|_| part.large.is_some());
+    free.contains(&id).then(|| [id, shadow.unwrap_or(id)])
 }
 
-fn name_of(info: &NamespaceInfo) -> String {
-    info.attributes.name.clone().unwrap_or_else(|| info.id.to_string())
+fn is_same(one: &NamespaceInfo, other: &NamespaceInfo) -> bool {
+    one.id == other.id && one.attributes.name == other.attributes.name
 }

@@ -8,9 +8,9 @@ mod heads;
 mod images;
 mod large_records;
 mod long_values;
-mod older_partition;
 mod partitions;
 mod requests;
+mod stray_namespaces;
 mod validation_pm983;
 
 use kvssd_device::{CreateDrive, Drive};

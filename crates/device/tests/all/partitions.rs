@@ -21,12 +21,12 @@ type Map = BTreeMap<(NamespaceId, Vec<u8>), Vec<u8>>;
 /// A key of a batch, and its value, or none where it goes.
 type Wanted = (NamespaceId, Vec<u8>, Option<Vec<u8>>);
 
-fn create(disk: &SimulatedDisk, design: &str, options: CreateDrive) -> Vec<Drive> {
+pub fn create(disk: &SimulatedDisk, design: &str, options: CreateDrive) -> Vec<Drive> {
     let (profile, design) = (image_profile(64 << 20).unwrap(), image_design(design).unwrap());
     Drive::create_all_in(&disk.files(), Path::new(PATH), &profile, &design, options).unwrap()
 }
 
-fn open(disk: &SimulatedDisk, sync: bool) -> Vec<Drive> {
+pub fn open(disk: &SimulatedDisk, sync: bool) -> Vec<Drive> {
     let options = OpenOptions { sync, read_only: false, cache_bytes: 0 };
     Drive::open_all_in(&disk.files(), Path::new(PATH), options).unwrap()
 }
@@ -64,7 +64,7 @@ fn batch(drives: &mut [Drive], changes: &[Wanted]) -> Result<Reply, KvError> {
     execute(drives, FIRST, Command::Batch { changes: &changes })
 }
 
-fn listed(drives: &mut [Drive], namespace: NamespaceId, keys_max: usize) -> Vec<Vec<u8>> {
+pub fn listed(drives: &mut [Drive], namespace: NamespaceId, keys_max: usize) -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     loop {
         let from = all.last().map(|last| key(last));
@@ -294,43 +294,6 @@ fn a_batch_that_is_refused_changes_nothing() {
     assert_eq!(batch(&mut drives, &changes), Ok(Reply::Batched));
     map.extend(changes.into_iter().map(|(space, name, value)| ((space, name), value.unwrap())));
     look_at_all(&mut drives, &map, &[FIRST, small], "made");
-}
-
-/// Killed at every call while a namespace is made or deleted: it is in all partitions or in none, and its number can be used again.
-#[test]
-fn a_namespace_is_in_all_partitions_or_in_none() {
-    for is_made in [true, false] {
-        for number in 0.. {
-            let disk = SimulatedDisk::new(number);
-            let options = CreateDrive { partitions: 3, value_bytes_max: Some(1 << 20), ..CreateDrive::default() };
-            let mut drives = create(&disk, "plus", options);
-            let attributes = || NamespaceAttributes { name: Some("a".to_owned()), ..NamespaceAttributes::PLAIN };
-            let id = (!is_made).then(|| Partitions::new(&mut drives).create_namespace(attributes()).unwrap());
-            disk.strike(disk.calls() + 1 + number, Strike::KillBefore);
-            let mut partitions = Partitions::new(&mut drives);
-            let done = match id {
-                None => partitions.create_namespace(attributes()).map(|_| ()),
-                Some(id) => partitions.delete_namespace(id),
-            };
-            drop(drives);
-            disk.kill();
-            let mut drives = open(&disk, false);
-            let ids: Vec<Vec<NamespaceId>> =
-                drives.iter().map(|drive| drive.namespaces().into_iter().map(|info| info.id).collect()).collect();
-            assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
-            assert!(done.is_err() || ids[0].len() == 1 + usize::from(is_made), "{ids:?}");
-            if ids[0].len() == 1 {
-                let id = Partitions::new(&mut drives).create_namespace(attributes()).unwrap();
-                for name in 0..20u8 {
-                    assert_eq!(store(&mut drives, id, &[name], &[name; 10]), Ok(Reply::Stored));
-                }
-                assert_eq!(listed(&mut drives, id, 5).len(), 20);
-            }
-            if done.is_ok() {
-                break;
-            }
-        }
-    }
 }
 
 /// What a golden image of two partitions holds: stores, deletes, and batches over both, of two namespaces and in two lives.

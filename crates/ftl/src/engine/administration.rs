@@ -97,6 +97,12 @@ impl Engine {
         self.namespaces.free_ids().collect()
     }
 
+    /// Whether a namespace of that number and name was deleted, and its number is not free yet.
+    #[must_use]
+    pub fn has_deleted(&self, id: NamespaceId, name: Option<&str>) -> bool {
+        self.namespaces.has_deleted(id, name)
+    }
+
     /// Removes what is left of deleted namespaces, so that their numbers are free. Returns when that is done.
     ///
     /// # Errors
