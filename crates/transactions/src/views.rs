@@ -9,7 +9,7 @@
 //! Snapshots that come while commits are held take turns with these: they begin when the commits have been let go, so that no number of
 //! them holds commits for ever.
 //!
-//! A view of several namespaces is made one after the other: without the gate, half of a Put could be in it.
+//! The gate says which commits a view has: one whose Put is under way could be in it or not.
 
 use crate::TransactionId;
 use std::collections::BTreeSet;
