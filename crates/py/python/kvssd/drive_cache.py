@@ -201,7 +201,8 @@ class DriveCache:
         except NamespaceError as error:
             self._give_up(error)
         except Error as error:
-            _LOG.info("%s: %s", self._drive, error)
+            # A drive that is away may come back; one that refuses waits for somebody to do something.
+            _LOG.log(logging.WARNING if isinstance(error, RefusedError) else logging.INFO, "%s: %s", self._drive, error)
         finally:
             with self._lock:
                 self._opened = opened
