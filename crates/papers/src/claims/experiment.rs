@@ -169,7 +169,7 @@ impl Experiment {
             }
             Ok::<(), SimError>(())
         };
-        // Guesses explain what does not come out, and say nothing of what does.
+        // Guesses explain what does not come out, and say nothing of what does: that is run with the facts, of which one alone is all.
         let alone =
             self.assumptions.iter().filter(|assumption| !have_come_out || facts.len() == 1 && assumption.is_fact);
         for assumption in alone {
