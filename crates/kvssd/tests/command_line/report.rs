@@ -152,7 +152,7 @@ fn ranges_run_and_verify_where_keys_have_an_order() {
         assert!(number(&run, "/sequence_latency_ns/scan/p99") > 0.0);
     }
     let crowded = format!("bench {TINY} --design iter --workload ycsb-e --json runs.json");
-    Desk::new().refuses(&crowded, &["iterators", "--threads"]);
+    Desk::new().refuses(&crowded, &["iterators", "fewer threads"]);
     let names = "fillrandom,readrandom,readseq,seekrandomwhilewriting";
     let options = format!("{ROOMY} --records 5000 --operations 200 --key-bytes 16 --threads 2 --db-bench {names}");
     let runs = bench(&format!("{options} --scan-length 9"));
