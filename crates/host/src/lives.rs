@@ -65,6 +65,12 @@ impl Living<'_> {
         let is_free = self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(namespace);
         is_free.then(|| Claim { owner: Owner::here(), claimed: Arc::clone(self.claimed), namespace })
     }
+
+    /// Whether a cache has that right.
+    pub(crate) fn is_claimed(&self, id: NamespaceId) -> bool {
+        let namespace = (id, self.life_of(id));
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).contains(&namespace)
+    }
 }
 
 impl Claim {

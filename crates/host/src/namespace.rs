@@ -54,9 +54,7 @@ impl<'a> Namespace<'a> {
     /// [`PairCache`](crate::PairCache) is open in it, and as [`Namespace::store`].
     pub fn set_cache(&self, cache: Option<&CacheAttributes>) -> Result<(), Error> {
         self.store.check_owner()?;
-        // Nobody opens a cache in it meanwhile.
-        let claim = cache.map(|_| self.store.lives().hold().claim(self.id));
-        if let Some(None) = claim {
+        if cache.is_some() && self.store.lives().hold().is_claimed(self.id) {
             let why = format!("namespace {}: this store has a cache open in it; close that one first", self.id);
             return Err(Error::Refused { why });
         }
