@@ -129,6 +129,25 @@ fn namespaces_of_one_number_in_several_partitions_lose_no_pairs() {
     }
 }
 
+/// Its namespace has the name that a younger one has in the others: both keep their pairs, and nobody sees either.
+#[test]
+fn namespaces_of_one_name_in_several_partitions_lose_no_pairs() {
+    for older in 0..3 {
+        let again: fn(&mut Vec<Drive>) = |drives| {
+            DELETE(drives);
+            let attributes = NamespaceAttributes { name: Some("accounts".to_owned()), ..NamespaceAttributes::PLAIN };
+            let younger = Partitions::new(&mut *drives).create_namespace(attributes).unwrap();
+            assert_ne!(younger, SECOND, "the number was given again");
+            (0..90u8).for_each(|number| _ = store(drives, younger, &[number], &[number; 100]).unwrap());
+        };
+        let (_folder, path) = with_an_older(older, &[ACCOUNTS, again]);
+        let pairs = Drive::check(&path).unwrap().pairs;
+        assert_eq!(told(&path).len(), 3);
+        in_a_life(&path, |drives| assert!(names(drives).is_empty()));
+        assert_eq!((told(&path).len(), Drive::check(&path).unwrap().pairs), (3, pairs));
+    }
+}
+
 /// Killed at every call while a namespace is made, or deleted with its pairs, and again while the next open settles that: it is in all
 /// partitions or in none, and its number can be used again.
 #[test]
