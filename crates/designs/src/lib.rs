@@ -20,7 +20,6 @@
 
 mod bloom;
 mod bounds;
-mod directory;
 mod dram_hash;
 mod hash;
 mod known;

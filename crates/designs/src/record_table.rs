@@ -11,8 +11,8 @@
 
 use kvssd_flash::Blob;
 use kvssd_ftl::Grain;
-use kvssd_ftl::index::{PairChange, Position, SectionEdit, SectionForm};
-use kvssd_types::Key;
+use kvssd_ftl::index::{PairChange, Position, SectionEdit, SectionForm, SplitForm};
+use kvssd_types::{Key, KvError};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The slots in which a record can lie, from its home on.
@@ -212,7 +212,7 @@ impl RecordTable {
     }
 
     /// Two tables: of the records whose signature has a 0 in place `bit`, and of those with a 1.
-    pub(crate) fn split(&self, table: &[u8], bit: u32) -> [Blob; 2] {
+    fn halves(&self, table: &[u8], bit: u32) -> [Blob; 2] {
         [0, 1].map(|half| {
             let mut part = Blob::from(table.to_vec());
             for (slot, signature, _) in self.records_from(table, 0) {
@@ -262,6 +262,16 @@ impl SectionForm for RecordTable {
     }
 }
 
+impl SplitForm for RecordTable {
+    fn has_room(&self, table: &Blob, signature: Signature, _depth: u32) -> bool {
+        self.has_room_near(table, signature) || self.insert(&mut table.clone(), signature, Grain(1))
+    }
+
+    fn split(&self, table: &Blob, depth: u32) -> Result<([Blob; 2], u64), KvError> {
+        Ok((self.halves(table, depth), self.records() as u64))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,7 +312,7 @@ mod tests {
                 form.records_from(&table, 0).map(|(_, signature, place)| (signature, place.0)).collect();
             assert_eq!(found.len(), model.len());
             assert!(found.iter().all(|record| model.contains_key(record)));
-            let halves = form.split(&table, 3);
+            let halves = form.halves(&table, 3);
             assert_eq!(halves.each_ref().map(|half| form.fault(half)), [None, None]);
             let counts = halves.each_ref().map(|half| form.records_from(half, 0).count());
             assert!(counts[0] + counts[1] == model.len() && counts.iter().all(|&count| count > 0));

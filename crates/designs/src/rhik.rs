@@ -15,10 +15,9 @@
 
 mod plan;
 
-use crate::directory::{DEPTH_MAX, Directory, depth_of, halves_of, low_of};
 use crate::record_table::{HOPS, RecordTable, Signature};
 use kvssd_ftl::index::{
-    Growth, IndexEntry, PairChange, Position, SavedSections, Search, SectionForm, SectionIndex, View,
+    Growth, IndexEntry, PairChange, Position, SavedSections, Search, SectionIndex, SplitDirectory, SplitIndex, View,
 };
 use kvssd_ftl::{DramUse, Grain, readable};
 use kvssd_types::{Key, KvError};
@@ -33,7 +32,7 @@ const SPLITS_PER_STEP: usize = 4;
 #[derive(Clone)]
 pub struct Rhik {
     form: RecordTable,
-    directory: Directory,
+    directory: SplitDirectory,
     plan: RhikPlan,
     records: u64,
     /// All tables are to be this deep at the least.
@@ -45,7 +44,7 @@ pub struct Rhik {
 /// What a checkpoint holds of it.
 #[derive(Serialize, Deserialize)]
 struct Saved {
-    depths: Vec<u8>,
+    directory: SplitDirectory,
     records: u64,
     depth: u32,
     tables: SavedSections,
@@ -56,7 +55,7 @@ type Tables<'v, 'm> = View<'v, 'm, RecordTable>;
 impl Rhik {
     /// An empty index on a drive with pages of `page_bytes`.
     pub(crate) fn new(plan: RhikPlan, page_bytes: u32) -> Self {
-        let (form, directory) = (plan.form(page_bytes), Directory::new(plan.directory_bits));
+        let (form, directory) = (plan.form(page_bytes), SplitDirectory::new(plan.directory_bits));
         Rhik { form, directory, plan, records: 0, depth: plan.directory_bits, growing: None }
     }
 
@@ -86,32 +85,11 @@ impl Rhik {
         self.records = records;
     }
 
-    /// Up to `count` records in their order ([`Directory::order`]), from `first` on.
-    pub(crate) fn records_from(
-        &self,
-        tables: &mut Tables<'_, '_>,
-        first: (u64, Grain),
-        count: usize,
-    ) -> Result<Vec<(u64, Grain)>, KvError> {
-        self.directory.pairs_from(tables, first, count, |_, table| {
-            self.form.records_from(table, 0).map(|(_, tag, place)| (tag, place)).collect()
-        })
-    }
-
-    /// Replaces a table by its halves.
-    fn split(&mut self, tables: &mut Tables<'_, '_>, table: u64) -> Result<(), KvError> {
-        let ticket = tables.load(table)?;
-        tables.compare(self.form.records() as u64);
-        let parts = self.form.split(tables.bytes(ticket), depth_of(table));
-        self.directory.split(table);
-        tables.resize(self.sections(), self.cache_bytes_max(tables.budget_bytes()));
-        tables.split(table, halves_of(table), parts)
-    }
-
     /// Begins to split all tables when there are so many records that it is time.
     fn grow_in_time(&mut self) {
         let room = (self.form.records() as u64) << self.depth;
-        if self.records * 100 >= room * u64::from(self.plan.occupancy_percent) && self.depth < DEPTH_MAX {
+        let is_time = self.records * 100 >= room * u64::from(self.plan.occupancy_percent);
+        if is_time && self.depth < SplitDirectory::DEPTH_MAX {
             self.depth += 1;
             self.growing = Some(0);
         }
@@ -120,7 +98,17 @@ impl Rhik {
     /// The tables from that of these low bits on that are not empty and not yet as deep as all are to be.
     fn shallow(&self, tables: &Tables<'_, '_>, from: u64) -> impl Iterator<Item = u64> {
         let all = std::iter::successors(Some(self.directory.section_of(from)), |&table| self.directory.next(table));
-        all.filter(|&table| depth_of(table) < self.depth && !tables.is_nowhere(table))
+        all.filter(|&table| SplitDirectory::depth_of(table) < self.depth && !tables.is_nowhere(table))
+    }
+}
+
+impl SplitIndex for Rhik {
+    fn directory(&self) -> &SplitDirectory {
+        &self.directory
+    }
+
+    fn directory_mut(&mut self) -> &mut SplitDirectory {
+        &mut self.directory
     }
 }
 
@@ -179,18 +167,7 @@ impl SectionIndex for Rhik {
     }
 
     fn reserve(&mut self, tables: &mut Tables<'_, '_>, tag: u64) -> Result<(), KvError> {
-        loop {
-            let table = self.directory.section_of(tag);
-            let ticket = tables.load(table)?;
-            let bytes = tables.bytes(ticket);
-            if self.form.has_room_near(bytes, tag) || self.form.insert(&mut bytes.clone(), tag, Grain(1)) {
-                return Ok(());
-            }
-            if depth_of(table) == DEPTH_MAX {
-                return Err(KvError::CapacityExceeded);
-            }
-            self.split(tables, table)?;
-        }
+        self.split_until_room(tables, tag)
     }
 
     fn change(&mut self, tables: &mut Tables<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
@@ -223,9 +200,9 @@ impl SectionIndex for Rhik {
         let mut next = None;
         for table in numbers {
             // One that cannot be read stays as it is.
-            let is_split = readable(self.split(tables, table))?.is_some();
-            let last = if is_split { halves_of(table)[1] } else { table };
-            next = self.directory.next(last).map(low_of);
+            let is_split = readable(self.split_section(tables, table))?.is_some();
+            let last = if is_split { SplitDirectory::halves_of(table)[1] } else { table };
+            next = self.directory.next(last).map(SplitDirectory::low_of);
         }
         self.growing = next;
         Ok(())
@@ -237,10 +214,7 @@ impl SectionIndex for Rhik {
         from: Option<Position>,
         count: usize,
     ) -> Result<Vec<Grain>, KvError> {
-        let start = from.map(|from| (self.form.signature(from.hash), from.place.unwrap_or(Grain(0))));
-        let first = start.map_or((0, Grain(0)), |(tag, place)| Directory::order(tag, place));
-        let records = self.records_from(tables, first, count)?;
-        Ok(records.into_iter().map(|(_, place)| place).collect())
+        self.list_in_order(tables, from, count)
     }
 
     fn first_tag(&self, hash: u64) -> u64 {
@@ -248,20 +222,18 @@ impl SectionIndex for Rhik {
     }
 
     fn dram(&self, dram: &mut DramUse) {
-        dram.add("index_directory", self.directory.numbers() / 2 * self.form.directory_entry_bytes());
+        self.directory.dram(dram, &self.form);
     }
 
     fn save(&self, tables: SavedSections) -> Vec<u8> {
-        let saved =
-            Saved { depths: self.directory.depths().to_vec(), records: self.records, depth: self.depth, tables };
+        let saved = Saved { directory: self.directory.clone(), records: self.records, depth: self.depth, tables };
         postcard::to_allocvec(&saved).expect("a directory is plain data")
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Option<SavedSections> {
-        let Saved { depths, records, depth, tables } = postcard::from_bytes(bytes).ok()?;
-        let is_possible = depth <= DEPTH_MAX && records <= 1 << 48;
-        self.directory = Directory::from_depths(depths).filter(|_| is_possible)?;
-        (self.records, self.depth) = (records, depth);
+        let Saved { directory, records, depth, tables } = postcard::from_bytes(bytes).ok()?;
+        let is_possible = depth <= SplitDirectory::DEPTH_MAX && records <= 1 << 48;
+        (self.directory, self.records, self.depth) = is_possible.then_some((directory, records, depth))?;
         Some(tables)
     }
 
@@ -270,11 +242,7 @@ impl SectionIndex for Rhik {
     }
 
     fn redo_split(&mut self, number: u64) -> Option<[u64; 2]> {
-        let can_be = self.directory.has(number) && depth_of(number) < DEPTH_MAX;
-        can_be.then(|| {
-            self.directory.split(number);
-            halves_of(number)
-        })
+        self.directory.redo_split(number, &self.form)
     }
 
     fn end_redo(&mut self, tables: &mut Tables<'_, '_>) -> Result<(), KvError> {

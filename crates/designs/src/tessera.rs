@@ -10,15 +10,16 @@
 //! key is not there, no record is read; where it is, the whole key is compared, so that keys of one fingerprint are all kept.
 //! A section is an eighth of a page at most and grows by 16 B: one that is changed costs no page.
 //!
-//! It grows by splitting a section that is full, by itself, as extendible hashing does (Fagin, 1979). The fingerprints give
-//! a bit of theirs to the sections' numbers: no pair is read.
+//! It grows by splitting a section that is full, by itself ([`SplitDirectory`]). The fingerprints give a bit of theirs to the
+//! sections' numbers: no pair is read.
 
 mod packed;
 mod plan;
 
-use self::packed::PackedSections;
-use crate::directory::{Directory, depth_of, halves_of, low_of};
-use kvssd_ftl::index::{IndexEntry, PairChange, Position, SavedSections, Search, SectionForm, SectionIndex, View};
+use self::packed::{PackedSections, check_depth};
+use kvssd_ftl::index::{
+    IndexEntry, PairChange, Position, SavedSections, Search, SectionIndex, SplitDirectory, SplitForm, SplitIndex, View,
+};
 use kvssd_ftl::{DramUse, Grain};
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
@@ -29,14 +30,14 @@ pub use self::plan::TesseraPlan;
 #[derive(Clone)]
 pub struct Tessera {
     form: PackedSections,
-    directory: Directory,
+    directory: SplitDirectory,
     pairs: u64,
 }
 
 /// What a checkpoint holds of it.
 #[derive(Serialize, Deserialize)]
 struct Saved {
-    depths: Vec<u8>,
+    directory: SplitDirectory,
     pairs: u64,
     sections: SavedSections,
 }
@@ -45,29 +46,22 @@ type Sections<'v, 'm> = View<'v, 'm, PackedSections>;
 
 impl Tessera {
     pub(crate) fn new(form: PackedSections) -> Self {
-        Tessera { form, directory: Directory::new(form.depth_min()), pairs: 0 }
+        Tessera { form, directory: SplitDirectory::new(form.depth_min()), pairs: 0 }
     }
 
     fn depth(&self, tag: u64) -> u32 {
-        depth_of(self.directory.section_of(tag))
-    }
-
-    /// Replaces a section by its halves.
-    fn split(&mut self, view: &mut Sections<'_, '_>, section: u64) -> Result<(), KvError> {
-        let ticket = view.load(section)?;
-        check_depth(view.bytes(ticket), depth_of(section))?;
-        view.compare(packed::count(view.bytes(ticket)) as u64);
-        let halves = self.form.split(view.bytes(ticket), depth_of(section));
-        self.directory.split(section);
-        view.resize(self.sections(), self.cache_bytes_max(view.budget_bytes()));
-        view.split(section, halves_of(section), halves)
+        SplitDirectory::depth_of(self.directory.section_of(tag))
     }
 }
 
-/// Refuses a section that is not as deep as the directory says.
-fn check_depth(section: &[u8], depth: u32) -> Result<(), KvError> {
-    let is_it = packed::count(section) == 0 || packed::depth(section) == depth;
-    is_it.then_some(()).ok_or_else(|| KvError::Unrecovered("a section is not as deep as the directory says".to_owned()))
+impl SplitIndex for Tessera {
+    fn directory(&self) -> &SplitDirectory {
+        &self.directory
+    }
+
+    fn directory_mut(&mut self) -> &mut SplitDirectory {
+        &mut self.directory
+    }
 }
 
 impl SectionIndex for Tessera {
@@ -101,7 +95,8 @@ impl SectionIndex for Tessera {
     }
 
     fn entries(&self, number: u64, section: &[u8]) -> impl Iterator<Item = IndexEntry> {
-        self.form.entries(section, low_of(number)).map(|(tag, place)| IndexEntry { tag, place, note: 0 })
+        let entries = self.form.entries(section, SplitDirectory::low_of(number));
+        entries.map(|(tag, place)| IndexEntry { tag, place, note: 0 })
     }
 
     fn locate(
@@ -116,7 +111,7 @@ impl SectionIndex for Tessera {
         let section = self.directory.section_of(tag);
         let ticket = sections.search(section)?;
         sections.compare(self.form.comparisons(sections.bytes(ticket), tag).into());
-        let depth = depth_of(section);
+        let depth = SplitDirectory::depth_of(section);
         check_depth(sections.bytes(ticket), depth)?;
         for number in 0.. {
             let place = self.form.places(sections.bytes(ticket), tag).nth(number);
@@ -132,17 +127,7 @@ impl SectionIndex for Tessera {
     }
 
     fn reserve(&mut self, view: &mut Sections<'_, '_>, tag: u64) -> Result<(), KvError> {
-        loop {
-            let section = self.directory.section_of(tag);
-            let ticket = view.load(section)?;
-            if self.form.has_room(view.bytes(ticket), tag, depth_of(section)) {
-                return Ok(());
-            }
-            if depth_of(section) == self.form.depth_max {
-                return Err(KvError::CapacityExceeded);
-            }
-            self.split(view, section)?;
-        }
+        self.split_until_room(view, tag)
     }
 
     fn change(&mut self, view: &mut Sections<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
@@ -157,12 +142,7 @@ impl SectionIndex for Tessera {
         from: Option<Position>,
         count: usize,
     ) -> Result<Vec<Grain>, KvError> {
-        let start = from.map(|from| Directory::order(self.first_tag(from.hash), from.place.unwrap_or(Grain(0))));
-        let first = start.unwrap_or((0, Grain(0)));
-        let pairs = self
-            .directory
-            .pairs_from(view, first, count, |number, section| self.form.entries(section, low_of(number)).collect())?;
-        Ok(pairs.into_iter().map(|(_, place)| place).collect())
+        self.list_in_order(view, from, count)
     }
 
     fn first_tag(&self, hash: u64) -> u64 {
@@ -174,20 +154,19 @@ impl SectionIndex for Tessera {
     }
 
     fn dram(&self, dram: &mut DramUse) {
-        dram.add("index_directory", self.directory.numbers() / 2 * self.form.directory_entry_bytes());
+        self.directory.dram(dram, &self.form);
     }
 
     fn save(&self, sections: SavedSections) -> Vec<u8> {
-        let saved = Saved { depths: self.directory.depths().to_vec(), pairs: self.pairs, sections };
+        let saved = Saved { directory: self.directory.clone(), pairs: self.pairs, sections };
         postcard::to_allocvec(&saved).expect("a directory is plain data")
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Option<SavedSections> {
-        let Saved { depths, pairs, sections } = postcard::from_bytes(bytes).ok()?;
+        let Saved { directory, pairs, sections } = postcard::from_bytes(bytes).ok()?;
         let is_possible = |&depth: &u8| (self.form.depth_min()..=self.form.depth_max).contains(&depth.into());
-        let are_possible = depths.iter().all(is_possible) && pairs <= 1 << self.form.place_bits;
-        self.directory = Directory::from_depths(depths).filter(|_| are_possible)?;
-        self.pairs = pairs;
+        let are_possible = directory.depths().iter().all(is_possible) && pairs <= 1 << self.form.place_bits;
+        (self.directory, self.pairs) = are_possible.then_some((directory, pairs))?;
         Some(sections)
     }
 
@@ -196,10 +175,6 @@ impl SectionIndex for Tessera {
     }
 
     fn redo_split(&mut self, number: u64) -> Option<[u64; 2]> {
-        let can_be = self.directory.has(number) && depth_of(number) < self.form.depth_max;
-        can_be.then(|| {
-            self.directory.split(number);
-            halves_of(number)
-        })
+        self.directory.redo_split(number, &self.form)
     }
 }

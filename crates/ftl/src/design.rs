@@ -2,19 +2,21 @@
 
 mod catalogue;
 mod choice;
+mod chosen;
 mod described;
 pub(crate) mod pace;
 
 pub use self::catalogue::{IndexCatalogue, OwnIndex};
 pub use self::choice::IndexChoice;
+pub(crate) use self::chosen::{Chosen, first_named};
 pub use self::described::DesignTable;
 use crate::design::pace::CollectionPace;
-use crate::index::Parameters;
 use crate::iterators::IteratorPlan;
 use crate::journal::planted::PlantedBug;
 use crate::layout::oob::OobFormat;
 use crate::layout::packing::RecordLayout;
-use crate::space::victims::VictimPolicy;
+use crate::parameters::{Parameters, texts};
+use crate::space::victims::{VictimChoice, VictimPolicy};
 use kvssd_types::{KvError, named_enum};
 use thiserror::Error;
 
@@ -76,7 +78,7 @@ pub struct Design {
     /// The indexes that namespaces may choose, beside the drive's own.
     pub indexes: &'static dyn IndexCatalogue,
     /// How garbage collection chooses what it collects.
-    pub victims: VictimPolicy,
+    pub victims: VictimChoice,
     /// What out-of-band areas look like on a drive that is there already; what is chosen for a new one if nothing is
     /// said.
     pub out_of_band: Option<OobFormat>,
@@ -119,6 +121,9 @@ pub enum DesignError {
 }
 
 impl Design {
+    /// What it is made of and can be set by name ([`Design::set`]), each with parameters of its own.
+    pub const PARTS: [&str; 3] = ["index", "layout", "victims"];
+
     /// A key drive with that index and what most designs have: garbage collection that asks the index, takes the victim with the least that lives
     /// and begins with eight free superblocks; records in grains of 64 B; one namespace; nothing read ahead. What differs is set field by field.
     #[must_use]
@@ -142,10 +147,17 @@ impl Design {
             merges_by_ranges: false,
             namespaces_max: 1,
             indexes: &OwnIndex,
-            victims: VictimPolicy::Greedy,
+            victims: VictimChoice::GREEDY,
             out_of_band: None,
             planted: None,
         }
+    }
+
+    /// The same with these victims. For constants: a mere assignment would drop what is there, which no constant may.
+    #[must_use]
+    pub const fn with_victims(mut self, policy: &'static dyn VictimPolicy) -> Self {
+        std::mem::forget(std::mem::replace(&mut self.victims, VictimChoice::of(policy)));
+        self
     }
 
     /// Whether the drive takes keys; if not, blocks.
@@ -167,11 +179,11 @@ impl Design {
     /// Its parameters and their values, as [`Design::set`] takes them.
     #[must_use]
     pub fn parameters(&self) -> Vec<(&'static str, String)> {
-        self.clone().each_parameter().into_iter().map(|(key, parameter)| (key, parameter.text())).collect()
+        texts(self.clone().each_parameter())
     }
 
     /// Sets the parameter `key`; or its `index` to another one that its namespaces may have, with what is chosen of that; or its
-    /// `layout` to one without parameters.
+    /// `victims` to one that comes with the firmware; or its `layout` to one without parameters.
     ///
     /// # Errors
     /// [`DesignError::Parameter`] when there is no such parameter or it cannot have that value.
@@ -180,6 +192,9 @@ impl Design {
         let set = match (key, parameter.map(|(_, parameter)| parameter.set(value))) {
             (_, Some(set)) => set,
             ("index", None) => IndexChoice::named(value, self.index_choices()).map(|index| self.index = index),
+            ("victims", None) => {
+                VictimChoice::named(value, [self.victims.clone()]).map(|victims| self.victims = victims)
+            }
             ("layout", None) if self.takes_keys() => RecordLayout::of_grains(value).map(|layout| self.layout = layout),
             _ => {
                 let known: Vec<&str> = self.parameters().into_iter().map(|(key, _)| key).collect();
@@ -211,9 +226,7 @@ impl Design {
         if self.index.plan().is_ordered() || self.iterators != IteratorPlan::NONE {
             parameters.extend(self.iterators.parameters());
         }
-        if let VictimPolicy::EraseCounts(policy) = &mut self.victims {
-            parameters.push(("erase_spread_max", &mut policy.erase_spread_max));
-        }
+        parameters.extend(self.victims.policy_mut().parameters());
         parameters.extend(self.index.plan_mut().parameters());
         parameters
     }

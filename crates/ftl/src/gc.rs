@@ -34,7 +34,7 @@ use crate::namespace::Namespaces;
 use crate::space::Space;
 use crate::space::log::NewRecord;
 use crate::space::superblock::{State, Superblock};
-use crate::space::victims::{MAP_KEPT_WEIGHT, VictimPolicy, can_be_collected, gives_grains, greedy};
+use crate::space::victims::{Greedy, can_be_collected, gives_grains};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, NamespaceId, Nanos};
@@ -144,40 +144,30 @@ impl Collector {
     /// and one on the target with the fewest free superblocks goes first, as long as what is taken instead gives at least
     /// half as much. Half is an estimate.
     fn choose(&mut self, media: &Media, map_only: bool) -> Option<SuperblockId> {
-        let Media { flash, space, .. } = media;
-        let Space { superblocks, packing, .. } = space;
-        let all = superblocks.all();
+        let superblocks = &media.space.superblocks;
         let is_short = map_only || superblocks.free() < STEP_SUPERBLOCKS;
-        let policy = match media.space.victims {
-            VictimPolicy::EraseCounts(policy) if !is_short => Some(policy),
-            _ => None,
-        };
-        let erases: Vec<u32> = match policy {
-            Some(_) => (0..all.len() as u32).map(|id| flash.superblock_erases(SuperblockId(id))).collect(),
-            None => Vec::new(),
-        };
-        if let Some(policy) = policy {
+        let policy = if is_short { &Greedy } else { media.space.victims.policy() };
+        let erases = victim::erases(media, policy);
+        let candidates = victim::candidates(media, &erases);
+        if let Some(erase_spread_max) = policy.erase_spread_max() {
             self.leveled = !self.leveled;
-            if let Some(coldest) = policy.to_level(all, &erases, packing).filter(|_| self.leveled) {
+            if let Some(coldest) = candidates.to_level(erase_spread_max).filter(|_| self.leveled) {
                 return Some(coldest);
             }
         }
-        let best_where = |map_weight, is_there: &dyn Fn(SuperblockId) -> bool| {
+        let best_where = |map_dies, is_there: &dyn Fn(SuperblockId) -> bool| {
             let can = |id, superblock: &Superblock| can_be_collected(superblock, map_only) && is_there(id);
-            match policy {
-                Some(policy) => policy.victim(all, &erases, packing, can),
-                None => greedy(all, packing, map_weight, can),
-            }
+            candidates.best(policy, map_dies, can)
         };
-        let most = best_where(1, &|_| true)?;
+        let most = best_where(false, &|_| true)?;
         if is_short {
             return Some(most);
         }
-        let gives = |id: SuperblockId| gives_grains(superblocks.get(id), packing);
+        let gives = |id: SuperblockId| gives_grains(superblocks.get(id), &media.space.packing);
         let gives_enough = |&id: &SuperblockId| gives(id).map(|gives| 2 * gives) >= gives(most);
-        let best = best_where(MAP_KEPT_WEIGHT, &|_| true).filter(gives_enough).unwrap_or(most);
+        let best = best_where(true, &|_| true).filter(gives_enough).unwrap_or(most);
         let fewest = superblocks.fewest_free();
-        let needed = best_where(MAP_KEPT_WEIGHT, &|id| superblocks.free_beside(id) == fewest);
+        let needed = best_where(true, &|id| superblocks.free_beside(id) == fewest);
         needed.filter(gives_enough).or(Some(best))
     }
 
@@ -190,7 +180,7 @@ impl Collector {
         let free = superblocks.free();
         let units = self.width(&io.media.space).div_ceil(geometry.pages_per_program as usize);
         let beside = units.min(victim::at_once(free)).min(self.victims_max) - 1;
-        let beside = if beside == 0 { Vec::new() } else { victim::beside(&io.media.space, first, beside) };
+        let beside = if beside == 0 { Vec::new() } else { victim::beside(io.media, first, beside) };
         self.counters.victims_beside += beside.len() as u64;
         let victims = std::iter::once(first).chain(beside).map(|superblock| Victim::open(io, superblock));
         let victims = victims.collect::<Result<_, _>>()?;

@@ -66,5 +66,5 @@ pub use namespace::NamespaceInfo;
 pub use recovery::MountReport;
 pub use space::utilization::Utilization;
 pub use space::validity;
-pub use space::victims::{EraseCounts, MAP_KEPT_WEIGHT, VictimPolicy};
+pub use space::victims::{Candidate, CostBenefit, EraseCounts, Greedy, MAP_KEPT_WEIGHT, VictimChoice, VictimPolicy};
 pub use testbed::Testbed;

@@ -36,3 +36,8 @@ impl Parameter for bool {
 
 /// The parameters of something, by name.
 pub type Parameters<'p> = Vec<(&'static str, &'p mut dyn Parameter)>;
+
+/// Their names and values.
+pub(crate) fn texts(parameters: Parameters<'_>) -> Vec<(&'static str, String)> {
+    parameters.into_iter().map(|(key, parameter)| (key, parameter.text())).collect()
+}

@@ -15,7 +15,7 @@ use crate::layout::address::Grain;
 use crate::layout::packing::Packing;
 use crate::space::superblock::{State, Superblock, Superblocks};
 use crate::space::validity::Validity;
-use crate::space::victims::VictimPolicy;
+use crate::space::victims::VictimChoice;
 use kvssd_flash::{Geometry, PageAddress, SuperblockId};
 
 /// A run of a record's grains: the superblock that it lies in, its first grain, and how many there are.
@@ -31,13 +31,13 @@ pub(crate) struct Space {
     pub(crate) packing: Packing,
     pub(crate) superblocks: Superblocks,
     pub(crate) validity: Box<dyn Validity>,
-    pub(crate) victims: VictimPolicy,
+    pub(crate) victims: VictimChoice,
 }
 
 impl Space {
     pub(crate) fn new(geometry: Geometry, packing: Packing, validity: Box<dyn Validity>) -> Self {
         let superblocks = Superblocks::new(geometry.superblocks(), geometry.targets());
-        Space { geometry, packing, superblocks, validity, victims: VictimPolicy::Greedy }
+        Space { geometry, packing, superblocks, validity, victims: VictimChoice::GREEDY }
     }
 
     /// A record of `grains` grains lives at `place`.

@@ -221,5 +221,5 @@ pub fn designs(names: &[String], parameters: &[Assignment]) -> Result<Vec<Design
 }
 
 fn has(design: &Design, key: &str) -> bool {
-    matches!(key, "index" | "layout") || design.parameters().iter().any(|(known, _)| *known == key)
+    Design::PARTS.contains(&key) || design.parameters().iter().any(|(known, _)| *known == key)
 }

@@ -95,7 +95,7 @@ impl Experiment {
     fn design(&self) -> Result<Design, DesignError> {
         let mut design = kvssd_designs::named(self.design_name())?;
         let preset = design.table();
-        for part in ["index", "layout"] {
+        for part in Design::PARTS {
             if let Some(other) = self.design.get(part).filter(|other| preset.get(part) != Some(other)) {
                 design.set(part, other)?;
             }

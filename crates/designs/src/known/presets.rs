@@ -11,7 +11,6 @@ use crate::tessera::TesseraPlan;
 use kvssd_ftl::index::IndexPlan;
 use kvssd_ftl::{
     CollectionPace, Design, EraseCounts, IndexChoice, IteratorPlan, PrefetchDegree, RecordLayout, Slots, ValidityKind,
-    VictimPolicy,
 };
 
 // Statics, so that only this crate compiles them ([`IndexChoice::preset`]).
@@ -117,8 +116,7 @@ pub const KAML: Design = {
     design.layout = RecordLayout::Chunks;
     design.namespaces_max = 16;
     // An estimate: the paper gives no bound.
-    design.victims = VictimPolicy::EraseCounts(EraseCounts { erase_spread_max: 16 });
-    design
+    design.with_victims(&EraseCounts { erase_spread_max: 16 })
 };
 
 /// What comes behind the papers: DRAM is spent on pairs, and a store reads nothing that its answer waits for.

@@ -10,10 +10,9 @@
 //! little: in two buckets both are listed in each, and in one bucket none when one was deleted. A list that comes to a
 //! table that can never be read ends with an error there.
 
-use crate::directory::Directory;
 use crate::record_table::Signature;
 use crate::rhik::{Rhik, RhikPlan};
-use kvssd_ftl::index::{Growth, Index, IndexPlan, PairChange, Room, Sectioned};
+use kvssd_ftl::index::{Growth, Index, IndexPlan, PairChange, Room, Sectioned, SplitDirectory, SplitIndex};
 use kvssd_ftl::{DramUse, Grain, Io, PairPlace, readable};
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
@@ -150,7 +149,7 @@ impl IteratorBuckets {
     /// What says where a signature stands in the order of all.
     pub(super) fn order(bucket: Bucket, signature: Signature) -> SortKey {
         let (divided, rest) = record(bucket, signature);
-        Directory::order(divided, rest)
+        SplitDirectory::order(divided, rest)
     }
 
     /// Up to `count` signatures and where they stand, from `first` on.
@@ -161,7 +160,7 @@ impl IteratorBuckets {
         count: usize,
     ) -> Result<Vec<(SortKey, Signature)>, KvError> {
         let (rhik, mut tables) = self.records.parts(io);
-        let listed = rhik.records_from(&mut tables, first, count)?;
+        let listed = rhik.pairs_from(&mut tables, first, count)?;
         Ok(listed.into_iter().map(|order| (order, signature_of((order.0.reverse_bits(), order.1)))).collect())
     }
 

@@ -11,7 +11,8 @@
 
 use kvssd_flash::Blob;
 use kvssd_ftl::Grain;
-use kvssd_ftl::index::{PairChange, SectionEdit, SectionForm};
+use kvssd_ftl::index::{PairChange, SectionEdit, SectionForm, SplitForm};
+use kvssd_types::KvError;
 
 /// Bits of a tag that choose a bucket.
 pub(crate) const BUCKET_BITS: u32 = 5;
@@ -98,12 +99,6 @@ impl PackedSections {
     fn has_room_within(&self, section: &[u8], tag: u64, depth: u32, bytes_max: u32) -> bool {
         let is_countable = section[1 + self.bucket(tag)] < u8::MAX;
         is_countable && self.bytes_for(count(section) + 1, depth) <= bytes_max as usize
-    }
-
-    /// Whether the section of that depth takes another entry with that tag; the deepest may become as long as a page.
-    pub(crate) fn has_room(&self, section: &[u8], tag: u64, depth: u32) -> bool {
-        let bytes_max = if depth == self.depth_max { self.page_bytes } else { self.section_bytes };
-        self.has_room_within(section, tag, depth, bytes_max)
     }
 
     fn entry_at(&self, section: &[u8], number: usize, depth: u32) -> Entry {
@@ -222,23 +217,12 @@ impl PackedSections {
             *section = Blob::with_steps(&resized, MEMORY_STEP_BYTES);
         }
     }
+}
 
-    /// The two halves of a section that is as deep as `depth`, of the same length.
-    pub(crate) fn split(&self, section: &[u8], depth: u32) -> [Blob; 2] {
-        let mut halves = [0, 1].map(|half| {
-            let mut part = self.empty();
-            let entries = self.entries(section, 0).filter(|(tag, _)| tag >> depth & 1 == half);
-            entries.for_each(|(tag, place)| self.insert(&mut part, tag, place, depth + 1));
-            part
-        });
-        let longest = halves.iter().map(|half| half.len()).max().unwrap_or_default();
-        for half in &mut halves {
-            let mut bytes = half.to_vec();
-            bytes.resize(longest, 0);
-            *half = Blob::with_steps(&bytes, MEMORY_STEP_BYTES);
-        }
-        halves
-    }
+/// Refuses a section that is not of that depth.
+pub(crate) fn check_depth(section: &[u8], depth: u32) -> Result<(), KvError> {
+    let is_it = count(section) == 0 || self::depth(section) == depth;
+    is_it.then_some(()).ok_or_else(|| KvError::Unrecovered("a section is not as deep as the directory says".to_owned()))
 }
 
 /// How deep a section is that has entries.
@@ -306,6 +290,35 @@ impl SectionForm for PackedSections {
     }
 }
 
+impl SplitForm for PackedSections {
+    fn depth_max(&self) -> u32 {
+        self.depth_max
+    }
+
+    /// The deepest may become as long as a page.
+    fn has_room(&self, section: &Blob, tag: u64, depth: u32) -> bool {
+        let bytes_max = if depth == self.depth_max { self.page_bytes } else { self.section_bytes };
+        self.has_room_within(section, tag, depth, bytes_max)
+    }
+
+    fn split(&self, section: &Blob, depth: u32) -> Result<([Blob; 2], u64), KvError> {
+        check_depth(section, depth)?;
+        let mut halves = [0, 1].map(|half| {
+            let mut part = self.empty();
+            let entries = self.entries(section, 0).filter(|(tag, _)| tag >> depth & 1 == half);
+            entries.for_each(|(tag, place)| self.insert(&mut part, tag, place, depth + 1));
+            part
+        });
+        let longest = halves.iter().map(|half| half.len()).max().unwrap_or_default();
+        for half in &mut halves {
+            let mut bytes = half.to_vec();
+            bytes.resize(longest, 0);
+            *half = Blob::with_steps(&bytes, MEMORY_STEP_BYTES);
+        }
+        Ok((halves, count(section) as u64))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,7 +342,7 @@ mod tests {
                 let (low, depth, section) = &mut sections[at];
                 if !form.has_room(section, tag, *depth) {
                     let (low, depth) = (*low, *depth);
-                    let halves = form.split(section, depth);
+                    let (halves, _) = form.split(section, depth).unwrap();
                     assert_eq!(halves[0].len(), halves[1].len());
                     for (half, bytes) in (0..).zip(halves) {
                         assert_eq!(form.fault(&bytes), None);

@@ -3,9 +3,8 @@
 use super::Tessera;
 use super::packed::{BUCKET_BITS, PackedSections};
 use crate::bounds;
-use crate::directory::DEPTH_MAX;
 use kvssd_ftl::DramUse;
-use kvssd_ftl::index::{Forecast, Outlook, Parameters, Room, SectionForm, SectionIndex, SectionPlan};
+use kvssd_ftl::index::{Forecast, Outlook, Parameters, Room, SectionForm, SectionIndex, SectionPlan, SplitDirectory};
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +21,7 @@ impl TesseraPlan {
         let entry_bits = u64::from(place_bits + self.fingerprint_bits);
         // Sections are three quarters full on average.
         let pairs = u64::from(self.section_bytes) * 6 / entry_bits;
-        let depth_max = room.grains.div_ceil(pairs).next_power_of_two().ilog2().min(DEPTH_MAX);
+        let depth_max = room.grains.div_ceil(pairs).next_power_of_two().ilog2().min(SplitDirectory::DEPTH_MAX);
         let tag_bits = depth_max + self.fingerprint_bits + BUCKET_BITS;
         let Room { page_bytes, .. } = *room;
         PackedSections { place_bits, tag_bits, depth_max, section_bytes: self.section_bytes, page_bytes }

@@ -1,21 +1,13 @@
 //! An index, and what was chosen of it.
 
+use crate::design::chosen::{Chosen, first_named};
 use crate::index::IndexPlan;
 use crate::journal::attributes::SavedKind;
+use crate::parameters::texts;
 
 /// An index, and what was chosen of it.
 #[derive(Clone, Debug)]
-pub struct IndexChoice(Plan);
-
-#[derive(Clone, Debug)]
-enum Plan {
-    /// As it was given.
-    Given(&'static dyn IndexPlan),
-    /// As a preset has it.
-    Preset(&'static &'static dyn IndexPlan),
-    /// With other parameters, perhaps.
-    Own(Box<dyn IndexPlan>),
-}
+pub struct IndexChoice(Chosen<dyn IndexPlan>);
 
 /// Of the same name, with the same parameters.
 impl PartialEq for IndexChoice {
@@ -30,40 +22,25 @@ impl IndexChoice {
     /// The index of that plan.
     #[must_use]
     pub const fn of(plan: &'static dyn IndexPlan) -> Self {
-        IndexChoice(Plan::Given(plan))
+        IndexChoice(Chosen::of(plan))
     }
 
     /// The same of a `static`, for designs that many crates name: a constant is made anew in each of them, and what it refers to is
     /// compiled there, the whole index, where it is generic as all of sections are. A static is made once.
     #[must_use]
     pub const fn preset(plan: &'static &'static dyn IndexPlan) -> Self {
-        IndexChoice(Plan::Preset(plan))
+        IndexChoice(Chosen::Preset(plan))
     }
 
     /// How it is built.
     #[must_use]
     pub fn plan(&self) -> &dyn IndexPlan {
-        match &self.0 {
-            Plan::Given(plan) => *plan,
-            Plan::Preset(plan) => **plan,
-            Plan::Own(plan) => &**plan,
-        }
+        self.0.get()
     }
 
     /// The same, to be chosen otherwise.
     pub(crate) fn plan_mut(&mut self) -> &mut dyn IndexPlan {
-        let preset = match self.0 {
-            Plan::Given(plan) => Some(plan),
-            Plan::Preset(plan) => Some(*plan),
-            Plan::Own(_) => None,
-        };
-        if let Some(preset) = preset {
-            self.0 = Plan::Own(dyn_clone::clone_box(preset));
-        }
-        match &mut self.0 {
-            Plan::Own(plan) => &mut **plan,
-            Plan::Given(_) | Plan::Preset(_) => unreachable!("it was copied"),
-        }
+        self.0.get_mut()
     }
 
     /// Chooses that the index begins as small as it can.
@@ -74,21 +51,12 @@ impl IndexChoice {
     /// All that was chosen, by name.
     #[must_use]
     pub fn parameters(&self) -> Vec<(&'static str, String)> {
-        let mut plan = dyn_clone::clone_box(self.plan());
-        plan.parameters().into_iter().map(|(key, parameter)| (key, parameter.text())).collect()
+        texts(dyn_clone::clone_box(self.plan()).parameters())
     }
 
     /// The first of that name.
     pub(crate) fn named(name: &str, choices: impl IntoIterator<Item = IndexChoice>) -> Result<IndexChoice, String> {
-        let mut known = Vec::new();
-        for choice in choices {
-            match choice.plan().name() {
-                other if other == name => return Ok(choice),
-                other if known.contains(&other) => {}
-                other => known.push(other),
-            }
-        }
-        Err(format!("there is no index {name:?} (there are: {})", known.join(", ")))
+        first_named("index", name, choices, |choice| choice.plan().name())
     }
 
     /// The first that keeps keys in order.

@@ -8,6 +8,7 @@
 use crate::design::{Design, DesignError};
 use crate::iterators::{IteratorPlan, PrefetchDegree};
 use crate::layout::packing::RecordLayout;
+use crate::space::victims::VictimChoice;
 use std::collections::BTreeMap;
 
 /// What a design is called of which this program has no preset.
@@ -36,7 +37,7 @@ impl Design {
             ("index", self.index.plan().name()),
             ("validity", self.validity.name()),
             ("layout", self.layout.name()),
-            ("victims", self.victims.name()),
+            ("victims", self.victims.policy().name()),
         ];
         let parts = parts.into_iter().map(|(key, value)| (key, value.to_owned()));
         let parameters = self.parameters().into_iter().filter(|(key, value)| later(key) != Some(value.as_str()));
@@ -69,7 +70,8 @@ impl Design {
         // A layout without parameters may be one that no design has any more.
         let of_layout = first("layout", &layout, |design| design.layout.name()).map(|of| of.layout);
         let layout = of_layout.or_else(|why| RecordLayout::of_grains(&layout).map_err(|_| why))?;
-        let of_victims = first("victims", &victims, |design| design.victims.name())?;
+        let victims = VictimChoice::named(&victims, known.iter().map(|design| design.victims.clone()));
+        let victims = victims.map_err(|why| fail("victims", why))?;
         // One that is not there is none; which it is, is set below.
         let mut any_plan = IteratorPlan { prefetch_degree: PrefetchDegree::Adaptive, ..IteratorPlan::NONE };
         let reads_ahead = any_plan.parameters().iter().any(|(key, _)| table.contains_key(*key));
@@ -81,7 +83,7 @@ impl Design {
             index: of_index.index.clone(),
             validity: of_validity.validity,
             layout,
-            victims: of_victims.victims,
+            victims,
             indexes: preset.unwrap_or(of_index).indexes,
             iterators: if reads_ahead { any_plan } else { IteratorPlan::NONE },
             out_of_band: None,

@@ -17,7 +17,6 @@ use crate::namespace::{Maker, Namespaces};
 use crate::recovery::MountReport;
 use crate::space::superblock::Superblocks;
 use crate::space::validity::{AskIndex, GrainBitmap, InvalidMappings, Validity};
-use crate::space::victims::{EraseCounts, VictimPolicy};
 use kvssd_flash::codec::OOB_HEAD_BYTES;
 use kvssd_flash::{Backing, Flash, Geometry, PowerLoss, Profile, ProfileError};
 use kvssd_types::VALUE_BYTES_MAX;
@@ -118,7 +117,7 @@ impl Design {
         let flash = Flash::new(profile, backing);
         let mut media = Media::new(flash, packing, format, validity, profile, self.placement_handles);
         media.durable.planted = self.planted;
-        media.space.victims = self.victims;
+        media.space.victims = self.victims.clone();
         media.controller.behind = Behind::new(self.stores_behind_max);
         media.gathered =
             Gathered::new(profile, packing.grain_bytes, self.gathered_blocks_max, self.spare_bytes(profile));
@@ -402,9 +401,7 @@ impl Design {
             return Err(format!("design.gathered_blocks_max = {}, and it is at most {most}", self.gathered_blocks_max));
         }
         self.index.plan().check()?;
-        if let VictimPolicy::EraseCounts(EraseCounts { erase_spread_max: 0 }) = self.victims {
-            return Err("design.erase_spread_max must be at least 1".to_owned());
-        }
+        self.victims.policy().check()?;
         if let RecordLayout::Slots(slots) = self.layout {
             slots.check(geometry.page_bytes, grain_bytes)?;
         }

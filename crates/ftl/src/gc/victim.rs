@@ -7,11 +7,12 @@
 //! ```
 
 use super::{GcCounters, STEP_SUPERBLOCKS};
+use crate::io::media::Media;
 use crate::io::{Io, readable};
 use crate::journal::Change;
 use crate::layout::oob::Stream;
 use crate::space::Space;
-use crate::space::victims::{MAP_KEPT_WEIGHT, can_be_collected, gives_grains, greedy};
+use crate::space::victims::{Candidates, VictimPolicy, can_be_collected, gives_grains};
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::KvError;
 
@@ -110,17 +111,32 @@ pub(super) fn at_once(free: usize) -> usize {
 
 /// Up to `count` superblocks beside the victim `first`: on another target each, the best there, and none that gives less than half as
 /// much. Half is an estimate, as in the choice of the first.
-pub(super) fn beside(space: &Space, first: SuperblockId, count: usize) -> Vec<SuperblockId> {
-    let Space { geometry, packing, superblocks, .. } = space;
+pub(super) fn beside(media: &Media, first: SuperblockId, count: usize) -> Vec<SuperblockId> {
+    let Space { geometry, packing, superblocks, victims, .. } = &media.space;
     let gives = |id: SuperblockId| gives_grains(superblocks.get(id), packing);
+    let erases = erases(media, victims.policy());
+    let candidates = candidates(media, &erases);
     let mut chosen = vec![first];
     while chosen.len() <= count {
         let taken: Vec<u32> = chosen.iter().map(|&id| geometry.target_of(id)).collect();
-        let next = greedy(superblocks.all(), packing, MAP_KEPT_WEIGHT, |id, superblock| {
+        let next = candidates.best(victims.policy(), true, |id, superblock| {
             can_be_collected(superblock, false) && !taken.contains(&geometry.target_of(id))
         });
         let Some(next) = next.filter(|&id| gives(id).map(|gives| 2 * gives) >= gives(first)) else { break };
         chosen.push(next);
     }
     chosen.split_off(1)
+}
+
+/// The erases of each superblock, where the policy weighs them.
+pub(super) fn erases(media: &Media, policy: &dyn VictimPolicy) -> Vec<u32> {
+    let all = 0..media.space.superblocks.all().len() as u32;
+    let erases = |_| all.map(|id| media.flash.superblock_erases(SuperblockId(id))).collect();
+    policy.erase_spread_max().map(erases).unwrap_or_default()
+}
+
+/// All superblocks, for a choice.
+pub(super) fn candidates<'d>(media: &'d Media, erases: &'d [u32]) -> Candidates<'d> {
+    let Space { superblocks, packing, .. } = &media.space;
+    Candidates { superblocks, packing, erases, pages_begun: media.log.sequence }
 }

@@ -11,7 +11,6 @@ use crate::space::Space;
 use crate::space::log::NewRecord;
 use crate::space::placement::LogId;
 use crate::space::validity::Spill;
-use crate::space::victims::VictimPolicy;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Blob, Cause, Emulator, PageAddress};
 use kvssd_types::KvError;
@@ -160,7 +159,7 @@ impl Io<'_> {
         let Media { log: logs, flash, space, .. } = &mut *self.media;
         let Space { superblocks, geometry, victims, .. } = space;
         let target = logs.target_of(log);
-        if *victims != VictimPolicy::Greedy {
+        if victims.policy().erase_spread_max().is_some() {
             superblocks.bring_forward(target, |superblock| flash.superblock_erases(superblock));
         }
         let open = logs.get_mut(log);
@@ -208,7 +207,7 @@ impl Io<'_> {
         if !geometry.ends_superblock(page) {
             open.page.0 += 1;
         } else if let Some(superblock) = open.superblock.take() {
-            space.superblocks.close(superblock);
+            space.superblocks.close(superblock, logs.sequence);
             self.note_of(log.stream, Change::Closed { superblock });
         }
         Ok(())

@@ -79,6 +79,8 @@ struct Free {
 #[derive(Clone, Debug)]
 pub struct Superblocks {
     all: Vec<Superblock>,
+    /// How many pages all streams had begun when each was full; 0 where it was before the mount.
+    closed_at: Vec<u64>,
     /// By target.
     free: Vec<VecDeque<Free>>,
     free_count: usize,
@@ -97,9 +99,10 @@ impl Superblocks {
     pub fn new(count: u32, targets: u32) -> Self {
         let mut all = vec![Superblock::new(State::Free, Stream::User); count as usize];
         all[0].state = State::System;
+        let closed_at = vec![0; count as usize];
         let free = vec![VecDeque::new(); targets as usize];
         let mut superblocks =
-            Superblocks { all, free, free_count: 0, freed_last: Nanos::ZERO, live_grains: 0, retired: 0 };
+            Superblocks { all, closed_at, free, free_count: 0, freed_last: Nanos::ZERO, live_grains: 0, retired: 0 };
         superblocks.list_free();
         superblocks
     }
@@ -114,6 +117,12 @@ impl Superblocks {
     #[must_use]
     pub fn all(&self) -> &[Superblock] {
         &self.all
+    }
+
+    /// How many pages all streams had begun when it was full; 0 where it was before the mount.
+    #[must_use]
+    pub fn closed_at(&self, superblock: SuperblockId) -> u64 {
+        self.closed_at[superblock.0 as usize]
     }
 
     /// The number of free superblocks.
@@ -219,8 +228,9 @@ impl Superblocks {
         self.all[superblock.0 as usize].appended_grains += grains;
     }
 
-    /// A superblock is full.
-    pub fn close(&mut self, superblock: SuperblockId) {
+    /// A superblock is full, when all streams have begun so many pages.
+    pub fn close(&mut self, superblock: SuperblockId, pages_begun: u64) {
+        self.closed_at[superblock.0 as usize] = pages_begun;
         let closed = &mut self.all[superblock.0 as usize];
         assert_eq!(closed.state, State::Open, "only an open superblock is closed");
         closed.state = State::Closed;
@@ -338,7 +348,7 @@ mod tests {
         for (life, freed) in [(1, 70), (2, 50)] {
             let (superblock, ..) = superblocks.open(Stream::User, 0).unwrap();
             assert_eq!(superblock, SuperblockId(life));
-            superblocks.close(superblock);
+            superblocks.close(superblock, 0);
             superblocks.condemn(superblock);
             superblocks.release(superblock, Nanos(freed), Nanos(1000));
         }

@@ -136,8 +136,8 @@ pub struct DriveOptions {
     #[arg(long, conflicts_with = "store", default_value = "constant", value_name = "NAME",
         value_parser = named(SizeDistribution::ALL, SizeDistribution::name))]
     pub value_distribution: SizeDistribution,
-    /// Overrides a key of the profile (nand.erase_ns=5000000) or a parameter of the designs (design.grain_bytes=64, or design.index=lsm for the index that
-    /// an ordered namespace would have)
+    /// Overrides a key of the profile (nand.erase_ns=5000000) or a parameter of the designs (design.grain_bytes=64, design.index=lsm for the index that
+    /// an ordered namespace would have, design.victims=cost-benefit for what is collected first)
     #[arg(long, conflicts_with = "store", value_name = "KEY=VALUE", value_parser = assignment)]
     pub set: Vec<Assignment>,
 }

@@ -5,7 +5,8 @@ use kvssd_sim::{Bench, Experiment};
 
 fn experiments() -> Vec<Experiment> {
     let designs = kvssd_designs::all().iter().map(|design| design.name.to_owned()).collect();
-    let overrides = [("nand.erase_ns", "3800000"), ("design.gc_low_superblocks", "12")];
+    let victims = ("design.victims", "cost-benefit");
+    let overrides = [("nand.erase_ns", "3800000"), ("design.gc_low_superblocks", "12"), victims];
     let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     let (records, operations) = (Some(2000), Some(500));
     Bench { designs, scale: 0.3 / 128.0, records, operations, overrides, ..Bench::default() }.experiments().unwrap()

@@ -12,73 +12,47 @@
 //! the spread is beyond the bound, the least worn is collected though it gives nothing, its data comes to lie in one
 //! that is worn more, and it is written with what comes.
 
-use crate::layout::packing::Packing;
-use crate::space::superblock::{State, Superblock};
-use crate::space::victims::greedy::{can_be_collected, candidates, gives_grains, kept_grains};
-use kvssd_flash::SuperblockId;
+use crate::parameters::Parameters;
+use crate::space::victims::{Candidate, VictimPolicy};
 
 /// Erase counts that stay close to one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct EraseCounts {
     /// The spread between the least and the most worn superblock from which on data that does not die is moved.
     pub erase_spread_max: u32,
 }
 
-impl EraseCounts {
-    /// The victim among those that `can` be it, `erases` being those of each superblock. None when none gives more than
-    /// a page.
-    #[must_use]
-    pub fn victim(
-        &self,
-        superblocks: &[Superblock],
-        erases: &[u32],
-        packing: &Packing,
-        can: impl Fn(SuperblockId, &Superblock) -> bool,
-    ) -> Option<SuperblockId> {
-        let least = *erases.iter().min()?;
-        let rank = |(id, superblock): &(SuperblockId, &Superblock)| {
-            let wear = u64::from(erases[id.0 as usize] - least) * packing.grains_per_superblock;
-            kept_grains(superblock, packing) * u64::from(self.erase_spread_max) + wear
-        };
-        let gives = |(_, superblock): &(SuperblockId, &Superblock)| gives_grains(superblock, packing).is_some();
-        candidates(superblocks, can).filter(gives).min_by_key(rank).map(|(id, _)| id)
+impl VictimPolicy for EraseCounts {
+    fn name(&self) -> &'static str {
+        "erase-counts"
     }
 
-    /// What is collected for its erases alone, though it gives nothing: the least worn, when the spread is beyond its
-    /// bound.
-    #[must_use]
-    pub fn to_level(&self, superblocks: &[Superblock], erases: &[u32], packing: &Packing) -> Option<SuperblockId> {
-        let erases_of = |id: SuperblockId| erases[id.0 as usize];
-        let collectable = |_: SuperblockId, superblock: &Superblock| can_be_collected(superblock, false);
-        let (coldest, _) = candidates(superblocks, collectable)
-            .min_by_key(|(id, superblock)| (erases_of(*id), kept_grains(superblock, packing)))?;
-        let worn = superblocks.iter().zip(erases).filter(|(superblock, _)| superblock.state != State::System);
-        let most = worn.map(|(_, &erases)| erases).max().unwrap_or_default();
-        (most - erases_of(coldest) > self.erase_spread_max).then_some(coldest)
+    fn parameters(&mut self) -> Parameters<'_> {
+        vec![("erase_spread_max", &mut self.erase_spread_max)]
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let is_possible = self.erase_spread_max > 0;
+        is_possible.then_some(()).ok_or_else(|| "design.erase_spread_max must be at least 1".to_owned())
+    }
+
+    fn cost(&self, candidate: &Candidate) -> u64 {
+        let kept_grains = candidate.live_grains + candidate.padding_grains;
+        kept_grains * u64::from(self.erase_spread_max) + u64::from(candidate.wear) * candidate.grains
+    }
+
+    fn erase_spread_max(&self) -> Option<u32> {
+        Some(self.erase_spread_max)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::oob::Stream;
-    use crate::layout::packing::RecordLayout;
+    use crate::space::victims::candidate::tests;
 
-    const POLICY: EraseCounts = EraseCounts { erase_spread_max: 4 };
-
-    /// The victim among closed superblocks with these living grains, of ten, and these erases.
     fn victim(superblocks: &[(u64, u32)], may_level: bool) -> Option<u32> {
-        let packing =
-            Packing { grain_bytes: 64, grains_per_page: 1, grains_per_superblock: 10, layout: RecordLayout::Grains };
-        let closed = |&(live_grains, _): &(u64, u32)| Superblock {
-            live_grains,
-            appended_grains: 10,
-            ..Superblock::new(State::Closed, Stream::User)
-        };
-        let all: Vec<Superblock> = superblocks.iter().map(closed).collect();
-        let erases: Vec<u32> = superblocks.iter().map(|&(_, erases)| erases).collect();
-        let leveled = POLICY.to_level(&all, &erases, &packing).filter(|_| may_level);
-        leveled.or_else(|| POLICY.victim(&all, &erases, &packing, |_, _| true)).map(|victim| victim.0)
+        tests::victim(&EraseCounts { erase_spread_max: 4 }, superblocks, may_level)
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl<'o> Bench<'o> {
         let profile = profile.scaled(scale)?;
         keys.check_parameters(&profile)?;
         // "The command cannot return before the firmware reads 4 KB from flash into the RAM and modifies a portion of it" (section V-B).
-        let blocks = Design { victims: keys.victims, gathered_blocks_max: 0, ..BLOCK };
+        let blocks = Design { victims: keys.victims.clone(), gathered_blocks_max: 0, ..BLOCK };
         Ok(Bench { profile, scale, seed, keys, blocks, observer, cells: Vec::new(), figures: Vec::new() })
     }
 
