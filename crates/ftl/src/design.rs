@@ -2,13 +2,11 @@
 
 mod catalogue;
 mod choice;
-mod chosen;
 mod described;
 pub(crate) mod pace;
 
 pub use self::catalogue::{IndexCatalogue, OwnIndex};
 pub use self::choice::IndexChoice;
-pub(crate) use self::chosen::{Chosen, first_named};
 pub use self::described::DesignTable;
 use crate::design::pace::CollectionPace;
 use crate::iterators::IteratorPlan;

@@ -1,5 +1,9 @@
 //! What can be chosen of something, by name.
 
+mod chosen;
+
+pub(crate) use self::chosen::{Chosen, first_named};
+
 /// A number or a choice, as text.
 pub trait Parameter {
     /// Its value.

@@ -1,9 +1,8 @@
 //! An index, and what was chosen of it.
 
-use crate::design::chosen::{Chosen, first_named};
 use crate::index::IndexPlan;
 use crate::journal::attributes::SavedKind;
-use crate::parameters::texts;
+use crate::parameters::{Chosen, first_named, texts};
 
 /// An index, and what was chosen of it.
 #[derive(Clone, Debug)]

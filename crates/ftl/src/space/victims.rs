@@ -18,8 +18,7 @@ pub use self::cost_benefit::CostBenefit;
 pub use self::erase_counts::EraseCounts;
 pub use self::greedy::Greedy;
 
-use crate::design::{Chosen, first_named};
-use crate::parameters::{Parameters, texts};
+use crate::parameters::{Chosen, Parameters, first_named, texts};
 use dyn_clone::DynClone;
 use std::fmt;
 
