@@ -22,8 +22,9 @@ install -m 644 "$built/libkvssd.a" "$to/lib/libkvssd.a"
 install -m 644 include/*.h "$to/include"
 ln -sf "libkvssd.so.$version" "$to/lib/libkvssd.so.$major"
 ln -sf "libkvssd.so.$major" "$to/lib/libkvssd.so"
+# pkg-config ends a path at a space.
 cat >"$to/lib/pkgconfig/kvssd.pc" <<END
-prefix=$prefix
+prefix=${prefix// /\\ }
 libdir=\${prefix}/lib
 includedir=\${prefix}/include
 

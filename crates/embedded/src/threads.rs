@@ -41,7 +41,12 @@ impl Watch {
         if number.is_multiple_of(STRIDE) && number > 0 {
             self.done.fetch_add(STRIDE, Ordering::Relaxed);
         }
-        !self.is_over.load(Ordering::Relaxed)
+        !self.is_over()
+    }
+
+    /// Whether all are to end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
     }
 }
 

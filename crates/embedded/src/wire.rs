@@ -23,9 +23,9 @@ use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Instant;
 
-/// Operations that a thread gives the client in one call, at most, and bytes of values; but never less than it has under way.
+/// Operations that a thread gives the client in one call, at least, and for each that is under way: at the end of a call fewer and fewer are.
 const CALL_OPERATIONS: u64 = 2048;
-const CALL_BYTES: u64 = 64 << 20;
+const CALL_OPERATIONS_UNDER_WAY: u64 = 64;
 /// What errors call it.
 const NAME: &str = "kvssd";
 const VALUE_BYTES_MAX: usize = 16 << 20;
@@ -91,7 +91,9 @@ pub fn measure_wire(plan: &WirePlan, observer: &mut dyn Observer) -> Result<Wire
     check(plan)?;
     let records = Records::new(of_this_run(plan.seed), plan.value_bytes, plan.records);
     let target = Target { plan, records, versions: Versions::new(plan.records) };
-    let store = connect_to(&plan.url).map_err(failed)?;
+    let queue_depth = plan.queue_depths.iter().copied().fold(plan.url.queue_depth, u16::max);
+    let store = connect_to(&DriveUrl { queue_depth, ..plan.url.clone() }).map_err(failed)?;
+    check_depths(plan, &store)?;
     observer.begin("fill", plan.records);
     let filled = target.fill(&store, observer);
     let mut measurements = Vec::new();
@@ -141,20 +143,22 @@ fn check(plan: &WirePlan) -> Result<(), EmbeddedError> {
     Ok(())
 }
 
-impl WirePlan {
-    fn call_operations(&self, queue_depth: u16) -> u64 {
-        (CALL_BYTES / self.value_bytes as u64).clamp(u64::from(queue_depth), CALL_OPERATIONS)
-    }
+/// Refuses a depth that the drive does not go to. `store` was connected with the largest.
+fn check_depths(plan: &WirePlan, store: &Store) -> Result<(), EmbeddedError> {
+    let Some(most) = store.stats().map_err(failed)?.queue_depth else { return Ok(()) };
+    let too_deep = plan.queue_depths.iter().find(|&&depth| depth > most);
+    too_deep.map_or(Ok(()), |depth| {
+        Err(EmbeddedError::Plan(format!("--depths {depth}: the drive takes {most} commands of a connection at a time")))
+    })
 }
 
 impl Target<'_> {
     fn fill(&self, store: &Store, observer: &mut dyn Observer) -> Result<(), EmbeddedError> {
-        let call_operations = self.plan.call_operations(1);
         let mut begin = 0;
         while begin < self.plan.records {
-            let end = (begin + call_operations).min(self.plan.records);
-            let pairs: Vec<_> = (begin..end).map(|record| self.pair(record, 1)).collect();
-            let pairs = pairs.iter().map(|(key, value)| (&key[..], &value[..]));
+            let end = (begin + CALL_OPERATIONS).min(self.plan.records);
+            let keys: Vec<_> = (begin..end).map(|record| (record, self.records.key(record))).collect();
+            let pairs = keys.iter().map(|(record, key)| (&key[..], self.value(*record, 1)));
             let stored = store.own_namespace().store_each(pairs, |number| self.versions.set(begin + number as u64, 1));
             stored.map_err(failed)?;
             begin = end;
@@ -183,10 +187,10 @@ impl Target<'_> {
         store.bulk(&batch)
     }
 
-    fn pair(&self, record: u64, version: u32) -> ([u8; KEY_BYTES], Vec<u8>) {
+    fn value(&self, record: u64, version: u32) -> Vec<u8> {
         let mut value = Vec::with_capacity(self.plan.value_bytes);
         self.records.write_value(record, version, &mut value);
-        (self.records.key(record), value)
+        value
     }
 
     fn measure(
@@ -242,29 +246,34 @@ impl Hand<'_> {
         let threads = u64::from(threads);
         let operations = operations / threads + u64::from(self.thread < operations % threads);
         let own = records / threads;
-        let call_operations = self.target.plan.call_operations(self.queue_depth);
+        let call_operations = CALL_OPERATIONS.max(CALL_OPERATIONS_UNDER_WAY * u64::from(self.queue_depth));
         let mut latencies = Latencies::new();
         let mut done = 0;
-        while done < operations {
-            let count = call_operations.min(operations - done).min(own);
+        while done < operations && !watch.is_over() {
+            let mut count = call_operations.min(operations - done);
+            let goes_on = |number: usize| watch.goes_on(done + number as u64);
             if workload == Workload::ReadRandom {
                 let wanted: Vec<u64> = (0..count).map(|_| self.random.below(records)).collect();
-                self.retrieve(&wanted, &mut latencies)?;
+                self.retrieve(&wanted, &mut latencies, goes_on)?;
             } else {
                 // One after the other: commands under way have no order, so that none is of another's record.
+                count = count.min(own);
                 let wanted = (self.stored..self.stored + count).map(|number| number % own * threads + self.thread);
-                self.overwrite(&wanted.collect::<Vec<_>>(), &mut latencies)?;
+                self.overwrite(&wanted.collect::<Vec<_>>(), &mut latencies, goes_on)?;
                 self.stored += count;
-            }
-            if !(done..done + count).all(|number| watch.goes_on(number)) {
-                break;
             }
             done += count;
         }
         Ok(latencies)
     }
 
-    fn retrieve(&self, wanted: &[u64], latencies: &mut Latencies) -> Result<(), EmbeddedError> {
+    /// Retrieves these records, while it `goes_on`.
+    fn retrieve(
+        &self,
+        wanted: &[u64],
+        latencies: &mut Latencies,
+        goes_on: impl Fn(usize) -> bool,
+    ) -> Result<(), EmbeddedError> {
         let Target { records, versions, .. } = self.target;
         let keys: Vec<_> = wanted.iter().map(|&record| records.key(record)).collect();
         let begun = RefCell::new(Vec::with_capacity(keys.len()));
@@ -279,42 +288,47 @@ impl Hand<'_> {
                 wrong = Some(EmbeddedError::WrongValue { store: NAME, record, why });
             }
         };
+        let keys = keys.iter().enumerate().take_while(|(number, _)| goes_on(*number)).map(|(number, key)| {
+            begin(number);
+            &key[..]
+        });
         if self.queue_depth == 1 {
-            for (number, key) in keys.iter().enumerate() {
-                begin(number);
+            for (number, key) in keys.enumerate() {
                 see(number, self.store.retrieve(key).map_err(failed)?);
             }
         } else {
-            let keys = keys.iter().enumerate().map(|(number, key)| {
-                begin(number);
-                &key[..]
-            });
             self.store.own_namespace().retrieve_each(keys, see).map_err(failed)?;
         }
         wrong.map_or(Ok(()), Err)
     }
 
-    fn overwrite(&self, wanted: &[u64], latencies: &mut Latencies) -> Result<(), EmbeddedError> {
-        let versions = &self.target.versions;
-        let pairs: Vec<_> = wanted.iter().map(|&record| self.target.pair(record, versions.get(record) + 1)).collect();
-        let begun = RefCell::new(Vec::with_capacity(pairs.len()));
+    /// Stores new values of these records, while it `goes_on`. A value is made when its command can go.
+    fn overwrite(
+        &self,
+        wanted: &[u64],
+        latencies: &mut Latencies,
+        goes_on: impl Fn(usize) -> bool,
+    ) -> Result<(), EmbeddedError> {
+        let Target { records, versions, .. } = self.target;
+        let keys: Vec<_> = wanted.iter().map(|&record| records.key(record)).collect();
+        let begun = RefCell::new(Vec::with_capacity(keys.len()));
         let mut stored = |number: usize| {
             latencies.add(since(begun.borrow()[number]));
             versions.set(wanted[number], versions.get(wanted[number]) + 1);
         };
+        let pairs = keys.iter().enumerate().take_while(|(number, _)| goes_on(*number)).map(|(number, key)| {
+            let value = self.target.value(wanted[number], versions.get(wanted[number]) + 1);
+            begun.borrow_mut().push(Instant::now());
+            (&key[..], value)
+        });
         if self.queue_depth == 1 {
-            for (number, (key, value)) in pairs.iter().enumerate() {
-                begun.borrow_mut().push(Instant::now());
-                self.store.store(key, value).map_err(failed)?;
+            for (number, (key, value)) in pairs.enumerate() {
+                self.store.store(key, &value).map_err(failed)?;
                 stored(number);
             }
             return Ok(());
         }
-        let given = pairs.iter().map(|(key, value)| {
-            begun.borrow_mut().push(Instant::now());
-            (&key[..], &value[..])
-        });
-        self.store.own_namespace().store_each(given, stored).map_err(failed)
+        self.store.own_namespace().store_each(pairs, stored).map_err(failed)
     }
 }
 

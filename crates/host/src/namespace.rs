@@ -179,11 +179,11 @@ impl<'a> Namespace<'a> {
     /// As [`Namespace::store`]. Any other pair may be stored or not then.
     pub fn store_each<'k>(
         &self,
-        pairs: impl IntoIterator<Item = (&'k [u8], &'k [u8])>,
+        pairs: impl IntoIterator<Item = (&'k [u8], impl Into<Value>)>,
         mut stored: impl FnMut(usize),
     ) -> Result<(), Error> {
         let mut commands = pairs.into_iter().map(|(key, value)| {
-            let (key, value, condition) = (Key::new(key)?, Value::from(value), StoreCondition::Always);
+            let (key, value, condition) = (Key::new(key)?, value.into(), StoreCondition::Always);
             Ok((self.id, Command::Store { key, value, condition }))
         });
         self.store.drive()?.execute_each(&mut commands, &mut |number, _| stored(number))

@@ -277,6 +277,7 @@ fn stats(report: &DriveReport) -> Stats {
         batch_bytes_max: 0,
         batch_value_bytes_max: 0,
         batch_changes_max: 0,
+        queue_depth: Some(report.queue_depth),
         has_failed: report.has_failed,
         staging_note: None,
         firmware: None,

@@ -19,6 +19,8 @@ pub struct Stats {
     pub batch_value_bytes_max: u64,
     /// The most changes of a batch; 0 on the wire, which has none.
     pub batch_changes_max: usize,
+    /// On the wire: commands that a call such as [`Namespace::store_each`](crate::Namespace::store_each) has under way at the most.
+    pub queue_depth: Option<u16>,
     /// On the wire: whether the drive reports that it has failed, or that it is read-only. Its server knows why.
     pub has_failed: bool,
     /// Why each change of an image that need only outlive the process takes a system call, if so. Otherwise changes are copied to a part of the
@@ -65,6 +67,7 @@ impl Stats {
             batch_bytes_max: first.batch_bytes_max(),
             batch_value_bytes_max: first.batch_value_bytes_max(),
             batch_changes_max: first.engine().batch_changes_max(),
+            queue_depth: None,
             has_failed: false,
             staging_note: partitions.staging_note().map(str::to_owned),
             firmware: Some(partitions.firmware_stats()),

@@ -203,7 +203,7 @@ impl Association {
     }
 
     pub(crate) fn report(&self, deadline: &Deadline) -> Result<DriveReport, Failure> {
-        DriveReport::read(&self.admin, &self.controller, deadline)
+        DriveReport::read(&self.admin, &self.controller, self.io.depth() as u16, deadline)
     }
 
     pub(crate) fn keep_alive(&self, deadline: &Deadline) -> Result<(), ConnectionLost> {

@@ -23,6 +23,8 @@ pub struct DriveReport {
     pub namespaces: Vec<(NamespaceId, IdentifyKvNamespace)>,
     /// Whether the drive says that it cannot be relied upon or that it only reads: Critical Warning of the SMART / Health log page, bits 2 and 3.
     pub has_failed: bool,
+    /// Commands that one connection has under way at the most.
+    pub queue_depth: u16,
     /// The best log page that the drive has.
     pub counters: Counters,
 }
@@ -42,6 +44,7 @@ impl DriveReport {
     pub(crate) fn read(
         admin: &AdminQueue,
         controller: &IdentifyController,
+        queue_depth: u16,
         deadline: &Deadline,
     ) -> Result<DriveReport, Failure> {
         let namespaces = admin.namespaces(deadline)?;
@@ -49,7 +52,8 @@ impl DriveReport {
         let data = admin.log_page(page::HEALTH, HEALTH_BYTES, deadline)?;
         let health = HealthPage::from_data(&data).map(|page| Box::new(*page));
         let has_failed = health.as_ref().is_some_and(|page| page.critical_warning & WARNING_FAILED != 0);
-        Ok(DriveReport { model, namespaces, has_failed, counters: Counters::read(admin, health, deadline)? })
+        let counters = Counters::read(admin, health, deadline)?;
+        Ok(DriveReport { model, namespaces, has_failed, queue_depth, counters })
     }
 }
 

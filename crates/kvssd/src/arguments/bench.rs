@@ -47,7 +47,7 @@ pub struct BenchOptions {
     /// Host threads [default: 20; with --store 1, then 8]
     #[arg(long, value_name = "N", value_parser = small_count)]
     pub threads: Option<u32>,
-    /// Bytes of a value, at most, 0 to 2 MiB [default: 1000; with --store 100, then 4096]
+    /// Bytes of a value, at most, 0 to 2 MiB; 12 B to 16 MiB with --store URL [default: 1000; with --store 100, then 4096]
     #[arg(long, value_name = "SIZE", value_parser = small_size)]
     pub value_bytes: Option<u32>,
     /// What it begins with, and where its reports go.

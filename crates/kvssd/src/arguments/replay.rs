@@ -1,6 +1,6 @@
 //! The command line of `kvssd replay`.
 
-use super::units::{cache_bytes, count, named, scale, small_count};
+use super::units::{cache_bytes, count, named, scale, small_count, small_size, some_count};
 use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
 use kvssd_cache::{AdmissionRule, EvictionKind};
@@ -37,7 +37,7 @@ pub struct ReplayOptions {
     #[arg(long, default_value = "stop", value_name = "NAME")]
     pub bad_lines: BadLinesName,
     /// Bytes of a value where the trace has no sizes: a block of Mooncake's (a real one is larger), CSV without a size
-    #[arg(long, default_value_t = 1 << 20, value_name = "N")]
+    #[arg(long, default_value = "1MiB", value_name = "SIZE", value_parser = small_size)]
     pub value_bytes: u32,
     /// The largest value, as 64MiB, where that is more than a record holds (2 MiB): such values are kept in segments, which
     /// some designs need --set geometry.oob_bytes=512 for; others are cut off
@@ -80,7 +80,7 @@ pub struct ReplayOptions {
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = count)]
     pub warm_up: u64,
     /// Replays the trace so many times, one behind the other
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = some_count)]
     pub repeat: u64,
     /// The trace's times go by so many times as fast, with --pace trace
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR", allow_negative_numbers = true)]

@@ -56,7 +56,12 @@ pub fn small_count(text: &str) -> Result<u32, String> {
 
 /// The same where none will not do.
 pub fn some(text: &str) -> Result<u32, String> {
-    match small_count(text)? {
+    some_count(text)?.try_into().map_err(|_| too_large())
+}
+
+/// A number of things, of which there is one at the least.
+pub fn some_count(text: &str) -> Result<u64, String> {
+    match count(text)? {
         0 => Err("it is 1 at the least".to_owned()),
         count => Ok(count),
     }

@@ -316,6 +316,23 @@ fn a_drive_on_the_wire_is_measured_by_depth_and_left_as_it_was() {
         assert!(number(run, "/client_processor_ns") > 0.0 && number(run, "/service_processor_ns") > 0.0, "{run}");
     }
     assert_eq!(desk.prints(&format!("list {}", service.url(""))), "mine\n");
+    desk.refuses(
+        &format!("bench --store {} --depths 1,1000 --records 2000", service.url("")),
+        &["--depths 1000", "255"],
+    );
+}
+
+/// By the law of Little: no command waits for a call to end, however large its value is.
+#[test]
+fn as_many_commands_are_under_way_as_are_said() {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 512MiB");
+    let service = Service::start(&desk, "127.0.0.1:0");
+    let sizes = "--depths 32 --value-bytes 1MiB --records 40 --operations 600 --json runs.json";
+    desk.prints(&format!("bench --store {} {sizes}", service.url("")));
+    let run = &runs(&desk.read("runs.json"))[0];
+    let under_way = number(run, "/throughput_ops_s") * number(run, "/latency_ns/mean") / 1e9;
+    assert!((28.5..=32.5).contains(&under_way), "{under_way} under way: {run}");
 }
 
 #[test]

@@ -314,6 +314,10 @@ impl Player {
             Err(KvError::CapacityExceeded) => {
                 self.counts.refused_full += u64::from(!has_left);
                 self.leave(PairId(hash), at)?;
+                // A cache of the drive's own keeps the old value: the host deletes what it could not replace.
+                if self.drives.is_some() && self.model.get(hash).is_some() {
+                    self.forget(key, hash, done)?;
+                }
             }
             Err(KvError::KeyExists | KvError::KeyNotFound) => {
                 self.counts.wrong_answers += u64::from(must_be_done);
@@ -438,10 +442,14 @@ impl Player {
     fn leave(&mut self, pair: PairId, at: Nanos) -> Result<(), SimError> {
         let key = self.cache.as_mut().and_then(|cache| cache.take_key(pair));
         let Some(key) = key.filter(|_| self.model.get(pair.0).is_some()) else { return Ok(()) };
-        let key = Key::new(&key).expect("it was a key before");
+        self.forget(Key::new(&key).expect("it was a key before"), pair.0, at)
+    }
+
+    /// Deletes a pair of which no trace says that it goes.
+    fn forget(&mut self, key: Key<'_>, hash: u64, at: Nanos) -> Result<(), SimError> {
         let Completion { done, reply } = self.drive.submit(Command::Delete { key }, None, at);
-        self.answers_right(&reply, self.model.get(pair.0))?;
-        self.model.remove(pair.0);
+        self.answers_right(&reply, self.model.get(hash))?;
+        self.model.remove(hash);
         self.deletes.add(done - at);
         self.measured.end = self.measured.end.max(done);
         Ok(())

@@ -219,6 +219,17 @@ fn what_is_kept_out_counts_as_stored_nowhere() {
     assert!((of_drive / of_host - 1.0).abs() < 0.05, "{of_host:.3} and {of_drive:.3}");
 }
 
+/// A drive refuses such a pair and keeps the one that it has; a host keeps it out, with the one before.
+#[test]
+fn a_value_larger_than_the_budget_leaves_no_old_one_to_be_hit_whoever_keeps_the_cache() {
+    let text = "key,op,value_size\na,set,100\na,get,1\na,set,5000\na,get,1\na,get,1\n";
+    for is_drives_cache in [false, true] {
+        let setup = ReplaySetup { is_drives_cache, ..cached(&PLUS, plan(EvictionKind::Lru, 4096)) };
+        let report = replay(&setup, TraceName::Csv, text.as_bytes());
+        assert_eq!((counts(&report).hits, counts(&report).misses), (1, 2), "{is_drives_cache}");
+    }
+}
+
 #[test]
 fn misses_of_one_key_that_are_under_way_store_it_once() {
     let text = format!("key,size\n{}", "k,100000\n".repeat(8));
