@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct FirmwareStats {
     /// Pairs that are stored.
     pub pairs: u64,
-    /// Bytes of their keys and values.
+    /// Bytes of their keys and values; on a drive of large values with what tells whole ones from segments.
     pub pair_bytes: u64,
     /// Bytes of all flash.
     pub flash_bytes: u64,

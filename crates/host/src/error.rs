@@ -51,8 +51,11 @@ pub enum Error {
         /// Which one, and why.
         why: String,
     },
-    /// The drive is full, or its index takes no more pairs, or the namespace's quota is used up. Deletes make room.
-    #[error("it is full: the pair does not fit in what is left of the drive, of its index or of the namespace's quota")]
+    /// The drive is full, or its index takes no more pairs, or the namespace's quota is used up: deletes make room. Or the pair is larger than
+    /// the budget of its cache, of which each partition of an image has a share.
+    #[error(
+        "it is full: the pair does not fit in what is left of the drive, of its index or of the namespace's quota, or is larger than its cache"
+    )]
     Full,
     /// On the wire: this host's quota is full, whatever the drive has. Deletes make room.
     #[error("this host's quota is full: the pair does not fit in what is left of it")]

@@ -8,7 +8,7 @@ use crate::layout::record::RecordHead;
 pub struct Utilization {
     /// Pairs that are stored.
     pub pairs: u64,
-    /// Bytes of their keys and values.
+    /// Bytes of their keys and values; on a drive of large values with what tells whole ones from segments.
     pub pair_bytes: u64,
     /// Bytes of flash that their records take in whole grains, with the space that they make unusable for others.
     pub record_bytes: u64,
