@@ -21,6 +21,9 @@ use kvssd_types::{Key, NamespaceId, Nanos, OwnedKey, Value};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
+/// A pair of more than this part of the budget is large: the drive is asked whether it could hold it before others leave.
+const LARGE_SHARE: u64 = 16;
+
 /// A cache in a namespace, for the threads of one process. It borrows nothing, so that it can be kept where a store cannot be borrowed. Pairs
 /// stored in the namespace by other means do no harm, but are not counted until the cache is opened again.
 #[derive(Debug)]
@@ -147,9 +150,17 @@ impl PairCache {
             return Err(Error::InvalidValue { value_bytes, value_bytes_max: self.value_bytes_max });
         }
         let now = self.now();
+        let bytes = key.len() as u64 + value_bytes;
+        let is_large = {
+            let state = self.settled(namespace)?;
+            bytes > state.cache.budget_bytes() / LARGE_SHARE && state.cache.is_full_for(key, bytes)
+        };
+        if is_large && !self.could_hold(namespace, bytes)? {
+            self.delete_living(namespace, key)?;
+            return Err(Error::Full);
+        }
         let leaving = {
             let mut state = self.settled(namespace)?;
-            let bytes = key.len() as u64 + value_bytes;
             state.cache.admits(key, bytes, now).then(|| {
                 *state.storing.entry(id(key)).or_default() += 1;
                 state.take_in(key, value_bytes)
@@ -166,12 +177,26 @@ impl PairCache {
         stored.and_then(|is_in| deleted.map(|()| is_in))
     }
 
+    /// Whether the drive had room for a pair of so many bytes if all others left the cache. If not, none is to leave for it.
+    fn could_hold(&self, namespace: Namespace<'_>, bytes: u64) -> Result<bool, Error> {
+        let (drive, own) = (namespace.store_of().stats()?, namespace.info()?.utilization);
+        let of_others = drive.live_bytes.saturating_sub(own.live_bytes);
+        // A drive that is not kvssd may say nothing.
+        let is_known = drive.capacity_bytes > 0 && own.capacity_bytes > 0;
+        Ok(!is_known || bytes <= own.capacity_bytes.min(drive.capacity_bytes.saturating_sub(of_others)))
+    }
+
     /// Stores an admitted pair; while the drive is full, others are evicted. Returns whether it is in.
     fn store_in(&self, namespace: Namespace<'_>, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        let mut could_hold = None;
         loop {
             match namespace.store(key, value) {
                 Ok(()) => return Ok(true),
                 Err(full @ (Error::Full | Error::QuotaFull)) => {
+                    let bytes = (key.len() + value.len()) as u64;
+                    if could_hold.is_none() && !*could_hold.insert(self.could_hold(namespace, bytes)?) {
+                        return Err(full);
+                    }
                     let (leaving, is_empty) = {
                         let mut state = self.lock();
                         (keys_of(state.cache.shrink()), state.cache.pairs() == 0)

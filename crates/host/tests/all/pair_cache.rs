@@ -255,6 +255,32 @@ fn a_namespace_has_one_cache_at_a_time() {
     }
 }
 
+/// Larger than the drive, or than what other data leaves: the cache keeps what it has, as the drive's own does.
+#[test]
+fn nobody_leaves_for_a_pair_that_the_drive_could_not_hold() {
+    let folder = TempDir::new().unwrap();
+    let options = Options { create_bytes: FLASH_BYTES, value_bytes_max: Some(256 << 20), ..Options::default() };
+    let store = Store::open(folder.path().join("drive.kv"), options).unwrap();
+    let named = |name: String| {
+        store.create_namespace(NamespaceAttributes { name: Some(name), ..NamespaceAttributes::PLAIN }).unwrap()
+    };
+    for (budget_bytes, of_others, huge_bytes) in [(1u64 << 30, 0, 50 << 20), (30 << 20, 30, 25 << 20)] {
+        let (namespace, others) = (named(format!("cache {of_others}")), named(format!("others {of_others}")));
+        let cache = PairCache::open(namespace, &plan(budget_bytes, EvictionKind::Lru)).unwrap();
+        (0..200u32).for_each(|key| assert!(cache.store(&store, &key.to_be_bytes(), &[7; 50_000]).unwrap()));
+        (0..of_others).for_each(|key: u32| others.store(&key.to_be_bytes(), &[1; 1 << 20]).unwrap());
+        let before = cache.stats();
+        assert_eq!(before.pairs, 200);
+        let refused = cache.store(&store, b"huge", &vec![1; huge_bytes]).unwrap_err();
+        assert!(matches!(refused, Error::Full), "{refused}");
+        let after = cache.stats();
+        assert_eq!((after.pairs, after.budget_bytes, after.counts.evicted), (200, budget_bytes, before.counts.evicted));
+        assert!(cache.store(&store, b"small", &[1; 50_000]).unwrap());
+        store.delete_namespace(&format!("cache {of_others}")).unwrap();
+        store.delete_namespace(&format!("others {of_others}")).unwrap();
+    }
+}
+
 #[test]
 fn a_cache_of_the_drives_own_takes_no_other_one() {
     let folder = TempDir::new().unwrap();
