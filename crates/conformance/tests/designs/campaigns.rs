@@ -1,11 +1,14 @@
-//! Trees with filters, which no design has, so that they pass the suite here: as a namespace of a drive in a file has them that wants an order
-//! and names no index, and filters alone, as a simulated drive may have them.
+//! What takes minutes: power cuts of every design, the bugs that they must find, and trees with filters. No design has those, so that they pass
+//! the suite here: as a namespace of a drive in a file has them that wants an order and names no index, and filters alone, as a simulated drive may
+//! have them.
 
+use crate::of_every_design;
+use crate::power_cuts::run;
 use kvssd_conformance::power_cuts::Campaign;
 use kvssd_conformance::{SUITE, run_check};
 use kvssd_designs::PINK;
 use kvssd_flash::PowerLoss;
-use kvssd_ftl::Design;
+use kvssd_ftl::{Design, PlantedBug};
 use kvssd_measure::Quiet;
 
 fn filtered(merges_by_ranges: bool) -> Design {
@@ -41,4 +44,43 @@ fn a_tree_with_filters_loses_nothing() {
             assert_eq!(campaign.run(&mut Quiet).unwrap().losses, []);
         }
     }
+}
+
+#[test]
+#[ignore = "a campaign: .ci/run has it"]
+fn no_design_loses_anything() {
+    of_every_design(|design| {
+        for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
+            let report = run(design, power_loss, 7, 300);
+            assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 300));
+            assert!(report.pairs_moved > 1000 && report.operations_broken > 10, "{report:?}");
+            // The second drive is one of small pairs, the third one of namespaces; so many keys split sections, and those of the
+            // iterators of multilevel.
+            let splits = design.index.plan().splits();
+            assert!(report.splits_redone == 0 || splits || design.name == "multilevel", "{report:?}");
+            assert!(report.splits_redone > 0 || !splits, "{report:?}");
+            assert_eq!(report.spills_redone > 0, design.name == "plus", "{report:?}");
+            assert!(report.checks > 30, "{report:?}");
+            // Where all keys have an order, glances come again to what they have seen.
+            let is_ordered = design.index.plan().is_ordered();
+            assert!(report.pairs_glanced > 500 && report.kept_values_shown > 0 || !is_ordered, "{report:?}");
+            // A protected mount writes nothing: no cut can end it.
+            assert!(report.mounts_cut > 0 || power_loss == PowerLoss::Protected, "{report:?}");
+        }
+    });
+}
+
+/// Of a hundred cuts some few find a batch that they have cut in two: up to ten drives are tried.
+#[test]
+#[ignore = "a campaign: .ci/run has it"]
+fn every_planted_bug_is_found() {
+    of_every_design(|design| {
+        for bug in PlantedBug::ALL {
+            let design = Design { planted: Some(bug), ..design.clone() };
+            let is_lost = |power_loss, seed| !run(&design, power_loss, seed, 100).losses.is_empty();
+            let is_found =
+                (7..17).any(|seed| is_lost(PowerLoss::Protected, seed) || is_lost(PowerLoss::Volatile, seed));
+            assert!(is_found, "{bug:?} was not found in {}", design.name);
+        }
+    });
 }

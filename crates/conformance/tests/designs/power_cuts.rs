@@ -6,31 +6,19 @@ use kvssd_flash::PowerLoss;
 use kvssd_ftl::{Design, PlantedBug};
 use kvssd_measure::Quiet;
 
-fn run(design: &Design, power_loss: PowerLoss, seed: u64, cuts: u32) -> CrashReport {
+pub(crate) fn run(design: &Design, power_loss: PowerLoss, seed: u64, cuts: u32) -> CrashReport {
     Campaign { design: design.clone(), power_loss, seed, cuts, media_faults: false }.run(&mut Quiet).unwrap()
 }
 
+/// The campaign of 300 cuts for each is in `campaigns.rs`.
 #[test]
-fn no_design_loses_anything() {
+fn few_cuts_lose_nothing_and_the_same_seed_gives_the_same_cuts() {
     of_every_design(|design| {
         for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
-            let report = run(design, power_loss, 7, 300);
-            assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 300));
-            assert!(report.pairs_moved > 1000 && report.operations_broken > 10, "{report:?}");
-            // The second drive is one of small pairs, the third one of namespaces; so many keys split sections, and those of the
-            // iterators of multilevel.
-            let splits = design.index.plan().splits();
-            assert!(report.splits_redone == 0 || splits || design.name == "multilevel", "{report:?}");
-            assert!(report.splits_redone > 0 || !splits, "{report:?}");
-            assert_eq!(report.spills_redone > 0, design.name == "plus", "{report:?}");
-            assert!(report.checks > 30, "{report:?}");
-            // Where all keys have an order, glances come again to what they have seen.
-            let is_ordered = design.index.plan().is_ordered();
-            assert!(report.pairs_glanced > 500 && report.kept_values_shown > 0 || !is_ordered, "{report:?}");
-            // A protected mount writes nothing: no cut can end it.
-            assert!(report.mounts_cut > 0 || power_loss == PowerLoss::Protected, "{report:?}");
-            let short = || run(design, power_loss, 7, 20);
-            assert_eq!(short(), short(), "the same seed gives the same campaign");
+            let few = || run(design, power_loss, 7, 20);
+            let report = few();
+            assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 20));
+            assert_eq!(report, few());
         }
     });
 }
@@ -65,20 +53,6 @@ fn media_faults_are_caught_and_mended() {
 fn a_superblock_that_was_opened_twice_is_put_back_as_it_was_last() {
     let report = run(kvssd_designs::named("original").as_ref().unwrap(), PowerLoss::Protected, 6, 100);
     assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 100));
-}
-
-/// Of a hundred cuts some few find a batch that they have cut in two: up to ten drives are tried.
-#[test]
-fn every_planted_bug_is_found() {
-    of_every_design(|design| {
-        for bug in PlantedBug::ALL {
-            let design = Design { planted: Some(bug), ..design.clone() };
-            let is_lost = |power_loss, seed| !run(&design, power_loss, seed, 100).losses.is_empty();
-            let is_found =
-                (7..17).any(|seed| is_lost(PowerLoss::Protected, seed) || is_lost(PowerLoss::Volatile, seed));
-            assert!(is_found, "{bug:?} was not found in {}", design.name);
-        }
-    });
 }
 
 #[test]
