@@ -4,7 +4,7 @@ mod presets;
 
 use self::presets::ORDERED;
 pub use self::presets::{BLOCK, DESIGNS, ITER, KAML, MULTILEVEL, ORIGINAL, PINK, PLUS, RHIK, TESSERA};
-use kvssd_ftl::{Design, DesignError, DesignTable, IndexCatalogue, IndexChoice};
+use kvssd_ftl::{Design, DesignError, DesignTable, IndexCatalogue, IndexChoice, VictimChoice};
 use std::sync::{PoisonError, RwLock};
 
 /// What was added. It only grows, and no result depends on it but by the names that are asked for.
@@ -13,8 +13,15 @@ static ADDED: RwLock<Vec<Design>> = RwLock::new(Vec::new());
 /// Adds a design of one's own: from now on it is found by its name, and by the name of its index in images.
 ///
 /// # Errors
-/// [`DesignError::Parameter`] when there is another design of that name.
+/// [`DesignError::Parameter`] when there is another design of that name, it is none for a command line, or two parts of the design have
+/// parameters of one name.
 pub fn add(design: Design) -> Result<(), DesignError> {
+    let is_of_names = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    if design.name.is_empty() || design.name == "all" || !design.name.chars().all(is_of_names) {
+        let why = format!("a design is called by letters, digits, -, _ and . alone, and not all: {:?}", design.name);
+        return Err(DesignError::Parameter { key: "name".to_owned(), why });
+    }
+    design.check_names()?;
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let presets = DESIGNS.into_iter().chain([BLOCK]);
     if let Some(known) = presets.chain(added.iter().cloned()).find(|known| known.name == design.name) {
@@ -71,6 +78,10 @@ impl IndexCatalogue for Known {
 
     fn all(&self) -> Vec<IndexChoice> {
         all().into_iter().filter(Design::takes_keys).map(|design| design.index).collect()
+    }
+
+    fn victims(&self) -> Vec<VictimChoice> {
+        all().into_iter().map(|design| design.victims).collect()
     }
 
     fn ordered(&self) -> Option<IndexChoice> {

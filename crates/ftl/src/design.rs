@@ -181,7 +181,7 @@ impl Design {
     }
 
     /// Sets the parameter `key`; or its `index` to another one that its namespaces may have, with what is chosen of that; or its
-    /// `victims` to one that comes with the firmware; or its `layout` to one without parameters.
+    /// `victims` to another policy that its catalogue or the firmware has; or its `layout` to one without parameters.
     ///
     /// # Errors
     /// [`DesignError::Parameter`] when there is no such parameter or it cannot have that value.
@@ -191,7 +191,8 @@ impl Design {
             (_, Some(set)) => set,
             ("index", None) => IndexChoice::named(value, self.index_choices()).map(|index| self.index = index),
             ("victims", None) => {
-                VictimChoice::named(value, [self.victims.clone()]).map(|victims| self.victims = victims)
+                let known = std::iter::once(self.victims.clone()).chain(self.indexes.victims());
+                VictimChoice::named(value, known).map(|victims| self.victims = victims)
             }
             ("layout", None) if self.takes_keys() => RecordLayout::of_grains(value).map(|layout| self.layout = layout),
             _ => {
@@ -200,6 +201,19 @@ impl Design {
             }
         };
         set.map_err(|why| DesignError::Parameter { key: key.to_owned(), why })
+    }
+
+    /// Checks that no two of its parts and parameters have one name: each would be set and kept for the other.
+    ///
+    /// # Errors
+    /// [`DesignError::Parameter`] with the name.
+    pub fn check_names(&self) -> Result<(), DesignError> {
+        let parts = ["name", "index", "validity", "layout", "victims"];
+        let mut names: Vec<&str> = parts.into_iter().chain(self.parameters().into_iter().map(|(key, _)| key)).collect();
+        names.sort_unstable();
+        let twice = names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].to_owned());
+        let why = || format!("two parts of {} have that name", self.name);
+        twice.map_or(Ok(()), |key| Err(DesignError::Parameter { key, why: why() }))
     }
 
     fn each_parameter(&mut self) -> Parameters<'_> {

@@ -11,12 +11,13 @@ pub fn designs() -> Outcome {
         .map(|design| {
             let parameters = design.parameters().into_iter().map(|(key, value)| format!(" design.{key}={value}"));
             format!(
-                "{:<10} {}\n{:<10} index {}, validity {};{}\n",
+                "{:<10} {}\n{:<10} index {}, validity {}, victims {};{}\n",
                 design.name,
                 design.description,
                 "",
                 design.index.plan().name(),
                 design.validity.name(),
+                design.victims.policy().name(),
                 parameters.collect::<String>()
             )
         })

@@ -49,7 +49,7 @@ pub fn info(image: &Path) -> Outcome {
     };
     print(&format!(
         "image             {}\n\
-         design            {}: index {}, validity {}, grains of {} bytes\n\
+         design            {}: index {}, validity {}, victims {}, grains of {} bytes\n\
          flash             {} bytes: {} superblocks of {} bytes, pages of {} + {} bytes\n\
          partitions        {count}\n\
          capacity          {} bytes, {} of them live\n\
@@ -62,6 +62,7 @@ pub fn info(image: &Path) -> Outcome {
         design.name,
         design.index.plan().name(),
         design.validity.name(),
+        design.victims.policy().name(),
         design.grain_bytes,
         firmware.flash_bytes,
         u64::from(geometry.superblocks()) * count as u64,

@@ -172,12 +172,15 @@ impl Testbed {
     /// The designs of these names, or the default ones, on that part of a testbed, with overrides put over both.
     ///
     /// # Errors
-    /// When there is no such design or profile, or an override is impossible.
+    /// When there is no such design or profile, an override is impossible, or a design does not fit.
     pub fn load(designs: &[String], profile: &str, scale: f64, overrides: &[Assignment]) -> Result<Self, SimError> {
         let (for_designs, for_profile) = split_overrides(overrides);
         let profile = Profile::load(profile, &for_profile)?;
         let scaled = profile.scaled(scale)?;
-        Ok(Testbed { designs: self::designs(designs, &for_designs)?, profile, scale, scaled })
+        let designs = self::designs(designs, &for_designs)?;
+        // Sizes of a drive that cannot be mean nothing.
+        designs.iter().try_for_each(|design| design.check_parameters(&scaled))?;
+        Ok(Testbed { designs, profile, scale, scaled })
     }
 
     /// What is done with one of the designs.

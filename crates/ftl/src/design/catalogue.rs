@@ -1,6 +1,7 @@
-//! The indexes that the namespaces of a drive may choose.
+//! The indexes that the namespaces of a drive may choose, and the policies that a design may.
 
 use crate::design::IndexChoice;
+use crate::space::victims::VictimChoice;
 use std::fmt;
 
 /// The indexes that the namespaces of a drive may choose, beside the drive's own. A design brings it along: the
@@ -13,6 +14,11 @@ pub trait IndexCatalogue: fmt::Debug + Send + Sync {
     /// All of them. Of several with one name the first is meant.
     fn all(&self) -> Vec<IndexChoice> {
         self.reserved()
+    }
+
+    /// The policies of victims that a design may be [set](crate::Design::set) to, beside its own and those that come with the firmware.
+    fn victims(&self) -> Vec<VictimChoice> {
+        Vec::new()
     }
 
     /// What a namespace gets that is to keep keys in order and names no index; the first of all that does so, where none is said.

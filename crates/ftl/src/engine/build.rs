@@ -152,6 +152,7 @@ impl Design {
     /// [`DesignError::DoesNotFit`] with what cannot be.
     pub fn check_parameters(&self, profile: &Profile) -> Result<(), DesignError> {
         let (design, profile_name) = (self.name, profile.origin().to_owned());
+        self.check_names()?;
         let fits = self.fits(&profile.geometry);
         fits.map_err(|why| DesignError::DoesNotFit { design, profile: profile_name, why })
     }

@@ -77,7 +77,7 @@ impl<P: SectionPlan> IndexPlan for P {
     }
 
     fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
-        Ok(Box::new(Sectioned::new(self.index(room)?, room.page_bytes)))
+        Ok(Box::new(Sectioned::new(checked(self, room)?, room.page_bytes)))
     }
 
     fn pairs_max(&self, room: &Room) -> Option<u64> {
@@ -86,7 +86,7 @@ impl<P: SectionPlan> IndexPlan for P {
 
     fn tags(&self, room: &Room) -> u64 {
         // An index that cannot be built is refused later, when it is built: any number will do here.
-        self.index(room).map_or(room.grains, |index| index.tags())
+        checked(self, room).map_or(room.grains, |index| index.tags())
     }
 
     fn has_tags_of_keys(&self) -> bool {
@@ -94,12 +94,18 @@ impl<P: SectionPlan> IndexPlan for P {
     }
 
     fn charge(&self, room: &Room, dram: &mut DramUse) {
-        if let Ok(index) = self.index(room) {
+        if let Ok(index) = checked(self, room) {
             SectionPlan::charge(self, &index, room, dram);
         }
     }
 
     fn forecast(&self, outlook: &Outlook) -> Option<Forecast> {
-        SectionPlan::forecast(self, &self.index(&outlook.room).ok()?, outlook)
+        SectionPlan::forecast(self, &checked(self, &outlook.room).ok()?, outlook)
     }
+}
+
+/// The empty index, if there can be one.
+fn checked<P: SectionPlan>(plan: &P, room: &Room) -> Result<P::Index, String> {
+    SectionPlan::check(plan)?;
+    plan.index(room)
 }

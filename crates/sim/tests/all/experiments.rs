@@ -50,6 +50,25 @@ fn a_design_that_is_another_one_here_is_refused() {
     assert!(experiment.check().unwrap_err().to_string().contains("there is no design"));
 }
 
+/// How many pairs fill a drive is reckoned from parameters: those that cannot be are refused before.
+#[test]
+fn parameters_that_cannot_be_are_refused_and_nothing_is_reckoned_from_them() {
+    let mut refused = 0;
+    for design in kvssd_designs::all() {
+        for (key, value) in design.parameters() {
+            for impossible in ["0", "99", "4294967295"].into_iter().filter(|_| value.parse::<u32>().is_ok()) {
+                let designs = vec![design.name.to_owned()];
+                let overrides = vec![(format!("design.{key}"), impossible.to_owned())];
+                let bench = Bench { designs, scale: 1.0 / 512.0, overrides, ..Bench::default() };
+                for experiments in [bench.experiments(), bench.experiments_on_paper()] {
+                    refused += u32::from(experiments.is_err_and(|error| error.to_string().contains("design")));
+                }
+            }
+        }
+    }
+    assert!(refused > 100, "{refused}");
+}
+
 /// The most resident memory of processes that ran it at 1/256, filled by a half and overwritten.
 const MEASURED: [(&str, u32, u64); 10] = [
     ("plus", 50, 301),
