@@ -19,7 +19,7 @@ use crate::record_table::{HOPS, RecordTable, Signature};
 use kvssd_ftl::index::{
     Growth, IndexEntry, PairChange, Position, SavedSections, Search, SectionIndex, SplitDirectory, SplitIndex, View,
 };
-use kvssd_ftl::{DramUse, Grain, readable};
+use kvssd_ftl::{Grain, readable};
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,6 @@ pub struct Rhik {
     form: RecordTable,
     directory: SplitDirectory,
     plan: RhikPlan,
-    records: u64,
     /// All tables are to be this deep at the least.
     depth: u32,
     /// Where the splitting of all tables has come to: the low bits of the next.
@@ -45,7 +44,6 @@ pub struct Rhik {
 #[derive(Serialize, Deserialize)]
 struct Saved {
     directory: SplitDirectory,
-    records: u64,
     depth: u32,
     tables: SavedSections,
 }
@@ -56,7 +54,7 @@ impl Rhik {
     /// An empty index on a drive with pages of `page_bytes`.
     pub(crate) fn new(plan: RhikPlan, page_bytes: u32) -> Self {
         let (form, directory) = (plan.form(page_bytes), SplitDirectory::new(plan.directory_bits));
-        Rhik { form, directory, plan, records: 0, depth: plan.directory_bits, growing: None }
+        Rhik { form, directory, plan, depth: plan.directory_bits, growing: None }
     }
 
     /// Makes a change, with room for it.
@@ -66,9 +64,9 @@ impl Rhik {
         change: &PairChange<'_>,
     ) -> Result<(), KvError> {
         if change.from().is_none() {
-            self.reserve(tables, change.tag())?;
+            self.split_until_room(tables, change.tag())?;
         }
-        assert!(self.change(tables, change)?, "what is there, or has room, can be changed");
+        assert!(SectionIndex::change(self, tables, change)?, "what is there, or has room, can be changed");
         Ok(())
     }
 
@@ -80,15 +78,10 @@ impl Rhik {
         Ok(count)
     }
 
-    /// There are so many records: what was made again was not counted.
-    pub(crate) fn recount(&mut self, records: u64) {
-        self.records = records;
-    }
-
     /// Begins to split all tables when there are so many records that it is time.
     fn grow_in_time(&mut self) {
         let room = (self.form.records() as u64) << self.depth;
-        let is_time = self.records * 100 >= room * u64::from(self.plan.occupancy_percent);
+        let is_time = self.directory.pairs() * 100 >= room * u64::from(self.plan.occupancy_percent);
         if is_time && self.depth < SplitDirectory::DEPTH_MAX {
             self.depth += 1;
             self.growing = Some(0);
@@ -103,6 +96,12 @@ impl Rhik {
 }
 
 impl SplitIndex for Rhik {
+    type Form = RecordTable;
+
+    fn form(&self) -> RecordTable {
+        self.form
+    }
+
     fn directory(&self) -> &SplitDirectory {
         &self.directory
     }
@@ -110,27 +109,9 @@ impl SplitIndex for Rhik {
     fn directory_mut(&mut self) -> &mut SplitDirectory {
         &mut self.directory
     }
-}
-
-impl SectionIndex for Rhik {
-    type Form = RecordTable;
-
-    const SPLITS: bool = true;
-
-    fn form(&self) -> RecordTable {
-        self.form
-    }
-
-    fn sections(&self) -> u64 {
-        self.directory.numbers()
-    }
 
     fn tags(&self) -> u64 {
         self.form.signatures()
-    }
-
-    fn section_of(&self, tag: u64) -> u64 {
-        self.directory.section_of(tag)
     }
 
     fn find(&self, table: &[u8], tag: u64, place: Grain) -> (bool, u32) {
@@ -166,12 +147,7 @@ impl SectionIndex for Rhik {
         Ok(position)
     }
 
-    fn reserve(&mut self, tables: &mut Tables<'_, '_>, tag: u64) -> Result<(), KvError> {
-        self.split_until_room(tables, tag)
-    }
-
-    fn change(&mut self, tables: &mut Tables<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
-        self.records = change.count(self.records);
+    fn change_section(&mut self, tables: &mut Tables<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
         let is_done = tables.edit(self.directory.section_of(change.tag()), |form, table| form.edit(table, change))?;
         if !tables.is_redo() {
             self.grow_in_time();
@@ -208,41 +184,24 @@ impl SectionIndex for Rhik {
         Ok(())
     }
 
-    fn list(
-        &mut self,
-        tables: &mut Tables<'_, '_>,
-        from: Option<Position>,
-        count: usize,
-    ) -> Result<Vec<Grain>, KvError> {
-        self.list_in_order(tables, from, count)
-    }
-
     fn first_tag(&self, hash: u64) -> u64 {
         self.form.signature(hash)
     }
 
-    fn dram(&self, dram: &mut DramUse) {
-        self.directory.dram(dram, &self.form);
+    /// As `multilevel` uses it, some are counted that were never told.
+    fn pairs(&self) -> Option<u64> {
+        None
     }
 
     fn save(&self, tables: SavedSections) -> Vec<u8> {
-        let saved = Saved { directory: self.directory.clone(), records: self.records, depth: self.depth, tables };
+        let saved = Saved { directory: self.directory.clone(), depth: self.depth, tables };
         postcard::to_allocvec(&saved).expect("a directory is plain data")
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Option<SavedSections> {
-        let Saved { directory, records, depth, tables } = postcard::from_bytes(bytes).ok()?;
-        let is_possible = depth <= SplitDirectory::DEPTH_MAX && records <= 1 << 48;
-        (self.directory, self.records, self.depth) = is_possible.then_some((directory, records, depth))?;
+        let Saved { directory, depth, tables } = postcard::from_bytes(bytes).ok()?;
+        (self.directory, self.depth) = (depth <= SplitDirectory::DEPTH_MAX).then_some((directory, depth))?;
         Some(tables)
-    }
-
-    fn redo_section(&mut self, number: u64) -> bool {
-        self.directory.has(number)
-    }
-
-    fn redo_split(&mut self, number: u64) -> Option<[u64; 2]> {
-        self.directory.redo_split(number, &self.form)
     }
 
     fn end_redo(&mut self, tables: &mut Tables<'_, '_>) -> Result<(), KvError> {

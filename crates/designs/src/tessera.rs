@@ -17,12 +17,9 @@ mod packed;
 mod plan;
 
 use self::packed::{PackedSections, check_depth};
-use kvssd_ftl::index::{
-    IndexEntry, PairChange, Position, SavedSections, Search, SectionIndex, SplitDirectory, SplitForm, SplitIndex, View,
-};
-use kvssd_ftl::{DramUse, Grain};
+use kvssd_ftl::Grain;
+use kvssd_ftl::index::{IndexEntry, PairChange, Position, Search, SplitDirectory, SplitForm, SplitIndex, View};
 use kvssd_types::{Key, KvError};
-use serde::{Deserialize, Serialize};
 
 pub use self::plan::TesseraPlan;
 
@@ -31,22 +28,13 @@ pub use self::plan::TesseraPlan;
 pub struct Tessera {
     form: PackedSections,
     directory: SplitDirectory,
-    pairs: u64,
-}
-
-/// What a checkpoint holds of it.
-#[derive(Serialize, Deserialize)]
-struct Saved {
-    directory: SplitDirectory,
-    pairs: u64,
-    sections: SavedSections,
 }
 
 type Sections<'v, 'm> = View<'v, 'm, PackedSections>;
 
 impl Tessera {
     pub(crate) fn new(form: PackedSections) -> Self {
-        Tessera { form, directory: SplitDirectory::new(form.depth_min()), pairs: 0 }
+        Tessera { form, directory: SplitDirectory::new(form.depth_min()) }
     }
 
     fn depth(&self, tag: u64) -> u32 {
@@ -55,6 +43,12 @@ impl Tessera {
 }
 
 impl SplitIndex for Tessera {
+    type Form = PackedSections;
+
+    fn form(&self) -> PackedSections {
+        self.form
+    }
+
     fn directory(&self) -> &SplitDirectory {
         &self.directory
     }
@@ -62,27 +56,9 @@ impl SplitIndex for Tessera {
     fn directory_mut(&mut self) -> &mut SplitDirectory {
         &mut self.directory
     }
-}
-
-impl SectionIndex for Tessera {
-    type Form = PackedSections;
-
-    const SPLITS: bool = true;
-
-    fn form(&self) -> PackedSections {
-        self.form
-    }
-
-    fn sections(&self) -> u64 {
-        self.directory.numbers()
-    }
 
     fn tags(&self) -> u64 {
         1 << self.form.tag_bits
-    }
-
-    fn section_of(&self, tag: u64) -> u64 {
-        self.directory.section_of(tag)
     }
 
     fn find(&self, section: &[u8], tag: u64, place: Grain) -> (bool, u32) {
@@ -126,55 +102,8 @@ impl SectionIndex for Tessera {
         Ok(position)
     }
 
-    fn reserve(&mut self, view: &mut Sections<'_, '_>, tag: u64) -> Result<(), KvError> {
-        self.split_until_room(view, tag)
-    }
-
-    fn change(&mut self, view: &mut Sections<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
+    fn change_section(&mut self, view: &mut Sections<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
         let depth = self.depth(change.tag());
-        self.pairs = change.count(self.pairs);
         view.edit(self.directory.section_of(change.tag()), |form, section| form.edit(section, change, depth))
-    }
-
-    fn list(
-        &mut self,
-        view: &mut Sections<'_, '_>,
-        from: Option<Position>,
-        count: usize,
-    ) -> Result<Vec<Grain>, KvError> {
-        self.list_in_order(view, from, count)
-    }
-
-    fn first_tag(&self, hash: u64) -> u64 {
-        hash & (self.tags() - 1)
-    }
-
-    fn pairs(&self) -> Option<u64> {
-        Some(self.pairs)
-    }
-
-    fn dram(&self, dram: &mut DramUse) {
-        self.directory.dram(dram, &self.form);
-    }
-
-    fn save(&self, sections: SavedSections) -> Vec<u8> {
-        let saved = Saved { directory: self.directory.clone(), pairs: self.pairs, sections };
-        postcard::to_allocvec(&saved).expect("a directory is plain data")
-    }
-
-    fn restore(&mut self, bytes: &[u8]) -> Option<SavedSections> {
-        let Saved { directory, pairs, sections } = postcard::from_bytes(bytes).ok()?;
-        let is_possible = |&depth: &u8| (self.form.depth_min()..=self.form.depth_max).contains(&depth.into());
-        let are_possible = directory.depths().iter().all(is_possible) && pairs <= 1 << self.form.place_bits;
-        (self.directory, self.pairs) = are_possible.then_some((directory, pairs))?;
-        Some(sections)
-    }
-
-    fn redo_section(&mut self, number: u64) -> bool {
-        self.directory.has(number)
-    }
-
-    fn redo_split(&mut self, number: u64) -> Option<[u64; 2]> {
-        self.directory.redo_split(number, &self.form)
     }
 }

@@ -13,6 +13,7 @@ mod section_plan;
 mod sectioned;
 mod sections;
 mod split_directory;
+mod split_index;
 mod view;
 
 pub use crate::parameters::{Parameter, Parameters};
@@ -28,7 +29,8 @@ pub use section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 pub use section_plan::SectionPlan;
 pub use sectioned::Sectioned;
 pub use sections::{SavedSections, SectionCounters, SectionEdit, SectionForm, Ticket, cached_bytes};
-pub use split_directory::{SplitDirectory, SplitForm, SplitIndex};
+pub use split_directory::SplitDirectory;
+pub use split_index::{SplitForm, SplitIndex};
 pub use view::View;
 
 use crate::dram::DramUse;

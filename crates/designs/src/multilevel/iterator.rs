@@ -133,7 +133,7 @@ impl IteratorBuckets {
     /// After a mount: there are so many keys, with those that the tables have not been told of.
     pub(super) fn recount(&mut self, keys: u64) {
         let pending = self.newcomers().count() as u64;
-        self.records.index_mut().recount(keys.saturating_sub(pending));
+        self.records.index_mut().directory_mut().recount(keys.saturating_sub(pending));
     }
 
     /// DRAM of what the tables have not been told.

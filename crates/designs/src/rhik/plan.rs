@@ -4,7 +4,7 @@ use super::Rhik;
 use crate::bounds;
 use crate::record_table::RecordTable;
 use kvssd_ftl::DramUse;
-use kvssd_ftl::index::{Forecast, Outlook, Parameters, Room, SectionForm, SectionIndex, SectionPlan};
+use kvssd_ftl::index::{Forecast, Outlook, Parameters, Room, SectionForm, SectionPlan, SplitIndex};
 
 /// The deepest directory that an index begins with.
 const DIRECTORY_BITS_MAX: u32 = 24;

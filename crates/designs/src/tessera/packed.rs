@@ -50,11 +50,6 @@ struct Entry {
 }
 
 impl PackedSections {
-    /// The least depth at which an entry fits a word.
-    pub(crate) fn depth_min(&self) -> u32 {
-        (self.low_bits() + self.place_bits).saturating_sub(ENTRY_BITS_MAX)
-    }
-
     /// Bits of a tag below those of the bucket.
     fn low_bits(&self) -> u32 {
         self.tag_bits - BUCKET_BITS
@@ -291,6 +286,11 @@ impl SectionForm for PackedSections {
 }
 
 impl SplitForm for PackedSections {
+    /// The least depth at which an entry fits a word.
+    fn depth_min(&self) -> u32 {
+        (self.low_bits() + self.place_bits).saturating_sub(ENTRY_BITS_MAX)
+    }
+
     fn depth_max(&self) -> u32 {
         self.depth_max
     }

@@ -4,7 +4,7 @@ use super::Tessera;
 use super::packed::{BUCKET_BITS, PackedSections};
 use crate::bounds;
 use kvssd_ftl::DramUse;
-use kvssd_ftl::index::{Forecast, Outlook, Parameters, Room, SectionForm, SectionIndex, SectionPlan, SplitDirectory};
+use kvssd_ftl::index::{Forecast, Outlook, Parameters, Room, SectionForm, SectionPlan, SplitDirectory, SplitIndex};
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Sections that split as they fill (Fagin, 1979): which one a tag belongs to, and what all such indexes do alike.
+//! A directory of sections that split as they fill (Fagin, 1979): which one a tag belongs to.
 //!
 //! ```text
 //!   low D bits of the tag -> depth d of its section -> the section of all tags with the same low d bits
@@ -7,129 +7,26 @@
 //!
 //! A section that is split is replaced by two that are one deeper. When it was as deep as the directory, that doubles:
 //! each entry has a second one that says the same.
-//!
-//! An index of such sections has a [`SplitDirectory`], a form that says when a section is full and what its halves are ([`SplitForm`]), and
-//! in its [`SectionIndex`] a line for each of `sections`, `section_of`, `reserve`, `list`, `dram`, `redo_section` and `redo_split`.
 
-use crate::dram::DramUse;
-use crate::index::{Position, SectionForm, SectionIndex, View};
 use crate::layout::address::Grain;
-use kvssd_flash::Blob;
-use kvssd_types::KvError;
 use serde::{Deserialize, Serialize};
 
-/// Sections that can be split.
-pub trait SplitForm: SectionForm {
-    /// A section of this depth is split no further, at most [`SplitDirectory::DEPTH_MAX`]: with no room in it, the index is full.
-    fn depth_max(&self) -> u32 {
-        SplitDirectory::DEPTH_MAX
-    }
+/// No drive has so many pairs.
+const PAIRS_MAX: u64 = 1 << 48;
 
-    /// Whether a section of that depth takes one more pair with `tag`.
-    fn has_room(&self, section: &Blob, tag: u64, depth: u32) -> bool;
-
-    /// The halves of a section of that depth, of one length: the pairs whose tag has a 0 in bit `depth`, and those with a 1.
-    /// Also how many entries that looks at.
-    ///
-    /// # Errors
-    /// [`KvError::Unrecovered`] when the bytes, which come from flash, are not those of a section of that depth.
-    fn split(&self, section: &Blob, depth: u32) -> Result<([Blob; 2], u64), KvError>;
-}
-
-/// An index whose sections split.
-pub trait SplitIndex: SectionIndex<Form: SplitForm> {
-    /// Which section a tag belongs to.
-    fn directory(&self) -> &SplitDirectory;
-
-    /// The same, to be changed.
-    fn directory_mut(&mut self) -> &mut SplitDirectory;
-
-    /// For [`SectionIndex::reserve`]: splits the section of `tag` until it takes one more pair.
-    ///
-    /// # Errors
-    /// [`KvError::CapacityExceeded`] when it can be split no further; what the flash operations answer.
-    fn split_until_room(&mut self, view: &mut View<'_, '_, Self::Form>, tag: u64) -> Result<(), KvError> {
-        loop {
-            let section = self.directory().section_of(tag);
-            let depth = SplitDirectory::depth_of(section);
-            let ticket = view.load(section)?;
-            if view.form().has_room(view.bytes(ticket), tag, depth) {
-                return Ok(());
-            }
-            if depth >= view.form().depth_max() {
-                return Err(KvError::CapacityExceeded);
-            }
-            self.split_section(view, section)?;
-        }
-    }
-
-    /// Replaces a section by its halves.
-    ///
-    /// # Errors
-    /// What [`SplitForm::split`] and the flash operations answer.
-    fn split_section(&mut self, view: &mut View<'_, '_, Self::Form>, section: u64) -> Result<(), KvError> {
-        let ticket = view.load(section)?;
-        let (parts, entries) = view.form().split(view.bytes(ticket), SplitDirectory::depth_of(section))?;
-        view.compare(entries);
-        self.directory_mut().split(section);
-        let cache_bytes_max = self.cache_bytes_max(view.budget_bytes());
-        view.resize(self.directory().numbers(), cache_bytes_max);
-        view.split(section, SplitDirectory::halves_of(section), parts)
-    }
-
-    /// Up to `count` pairs in their order ([`SplitDirectory::order`]), from `first` on.
-    ///
-    /// # Errors
-    /// What the flash operations answer.
-    fn pairs_from(
-        &self,
-        view: &mut View<'_, '_, Self::Form>,
-        first: (u64, Grain),
-        count: usize,
-    ) -> Result<Vec<(u64, Grain)>, KvError> {
-        let mut pairs = Vec::new();
-        let mut next = Some(self.directory().section_of(first.0.reverse_bits()));
-        while pairs.len() < count
-            && let Some(section) = next
-        {
-            next = self.directory().next(section);
-            if view.is_nowhere(section) {
-                continue;
-            }
-            let ticket = view.load(section)?;
-            let found = self.entries(section, view.bytes(ticket));
-            let mut listed: Vec<(u64, Grain)> = found
-                .map(|entry| SplitDirectory::order(entry.tag, entry.place))
-                .filter(|pair| *pair >= first)
-                .collect();
-            listed.sort_unstable();
-            view.compare(listed.len() as u64);
-            pairs.extend(listed.into_iter().take(count - pairs.len()));
-        }
-        Ok(pairs)
-    }
-
-    /// For [`SectionIndex::list`]: in an order that no split changes.
-    ///
-    /// # Errors
-    /// What the flash operations answer.
-    fn list_in_order(
-        &self,
-        view: &mut View<'_, '_, Self::Form>,
-        from: Option<Position>,
-        count: usize,
-    ) -> Result<Vec<Grain>, KvError> {
-        let start = from.map(|from| (self.first_tag(from.hash), from.place.unwrap_or(Grain(0))));
-        let first = start.map_or((0, Grain(0)), |(tag, place)| SplitDirectory::order(tag, place));
-        Ok(self.pairs_from(view, first, count)?.into_iter().map(|(_, place)| place).collect())
-    }
-}
-
-/// The depth of the section behind each entry. It is saved as these alone; what is restored is checked.
+/// The depth of the section behind each entry, and how many pairs there are. It is plain data for serde, and checked when it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
+#[serde(try_from = "Saved")]
 pub struct SplitDirectory {
     depths: Vec<u8>,
+    pairs: u64,
+}
+
+/// What flash says of one.
+#[derive(Deserialize)]
+struct Saved {
+    depths: Vec<u8>,
+    pairs: u64,
 }
 
 impl SplitDirectory {
@@ -139,13 +36,28 @@ impl SplitDirectory {
     /// All sections of one depth.
     #[must_use]
     pub fn new(depth: u32) -> Self {
-        SplitDirectory { depths: vec![depth as u8; 1 << depth] }
+        SplitDirectory { depths: vec![depth as u8; 1 << depth], pairs: 0 }
     }
 
-    /// The depths of the sections behind all entries.
+    /// The pairs in all sections.
     #[must_use]
-    pub fn depths(&self) -> &[u8] {
-        &self.depths
+    pub fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// There are so many pairs.
+    pub fn recount(&mut self, pairs: u64) {
+        self.pairs = pairs;
+    }
+
+    /// The entries of the directory.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.depths.len() as u64
+    }
+
+    pub(super) fn is_between(&self, depth_min: u32, depth_max: u32) -> bool {
+        self.depths.iter().all(|&depth| (depth_min..=depth_max).contains(&depth.into()))
     }
 
     /// The depth of the directory (RHIK, equation 2: log2 of D).
@@ -173,22 +85,8 @@ impl SplitDirectory {
         section > 0 && section < self.numbers() && self.section_of(Self::low_of(section)) == section
     }
 
-    /// Charges what it takes in DRAM.
-    pub fn dram(&self, dram: &mut DramUse, form: &impl SectionForm) {
-        dram.add("index_directory", self.depths.len() as u64 * form.directory_entry_bytes());
-    }
-
-    /// For [`SectionIndex::redo_split`]: the halves of a section that a mount finds to have been split. None when that cannot be.
-    pub fn redo_split(&mut self, section: u64, form: &impl SplitForm) -> Option<[u64; 2]> {
-        let can_be = self.has(section) && Self::depth_of(section) < form.depth_max();
-        can_be.then(|| {
-            self.split(section);
-            Self::halves_of(section)
-        })
-    }
-
     /// Replaces a section by its two halves.
-    fn split(&mut self, section: u64) {
+    pub(super) fn split(&mut self, section: u64) {
         let depth = Self::depth_of(section);
         if depth == self.depth() {
             self.depths.extend_from_within(..);
@@ -241,22 +139,16 @@ fn number(low: usize, depth: u32) -> u64 {
     bit | (low as u64 & (bit - 1))
 }
 
-impl From<SplitDirectory> for Vec<u8> {
-    fn from(directory: SplitDirectory) -> Vec<u8> {
-        directory.depths
-    }
-}
-
-impl TryFrom<Vec<u8>> for SplitDirectory {
+impl TryFrom<Saved> for SplitDirectory {
     type Error = &'static str;
 
-    fn try_from(depths: Vec<u8>) -> Result<Self, &'static str> {
+    fn try_from(Saved { depths, pairs }: Saved) -> Result<Self, &'static str> {
         let is_power = depths.len().is_power_of_two() && depths.len() <= 1 << Self::DEPTH_MAX;
         let depth = depths.len().checked_ilog2().unwrap_or_default();
         // Who shares a section agrees on its depth.
         let agrees = |(low, &own): (usize, &u8)| u32::from(own) <= depth && depths[low & ((1 << own) - 1)] == own;
-        let can_be = is_power && depths.iter().enumerate().all(agrees);
-        can_be.then_some(SplitDirectory { depths }).ok_or("there is no directory with these depths")
+        let can_be = is_power && pairs <= PAIRS_MAX && depths.iter().enumerate().all(agrees);
+        can_be.then_some(SplitDirectory { depths, pairs }).ok_or("there is no directory with these depths")
     }
 }
 
@@ -264,6 +156,10 @@ impl TryFrom<Vec<u8>> for SplitDirectory {
 mod tests {
     use super::*;
     use kvssd_types::Random;
+
+    fn of_depths(depths: Vec<u8>) -> Result<SplitDirectory, &'static str> {
+        SplitDirectory::try_from(Saved { depths, pairs: 0 })
+    }
 
     #[test]
     fn every_tag_has_one_section_and_the_order_meets_each_once() {
@@ -284,13 +180,13 @@ mod tests {
                 std::iter::successors(Some(directory.section_of(0)), |&section| directory.next(section)).collect();
             assert_eq!(all.len(), sections);
             assert!(all.iter().all(|&section| directory.has(section)));
-            assert_eq!(SplitDirectory::try_from(directory.depths().to_vec()), Ok(directory.clone()));
+            assert_eq!(of_depths(directory.depths.clone()), Ok(directory.clone()));
         }
-        let mut depths = directory.depths().to_vec();
+        let mut depths = directory.depths.clone();
         depths[1] += 1;
-        assert!(SplitDirectory::try_from(depths).is_err());
+        assert!(of_depths(depths).is_err());
         for impossible in [vec![], vec![1, 1, 1], vec![2, 2]] {
-            assert!(SplitDirectory::try_from(impossible).is_err());
+            assert!(of_depths(impossible).is_err());
         }
     }
 
