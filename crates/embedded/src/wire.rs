@@ -94,6 +94,8 @@ pub fn measure_wire(plan: &WirePlan, observer: &mut dyn Observer) -> Result<Wire
     let queue_depth = plan.queue_depths.iter().copied().fold(plan.url.queue_depth, u16::max);
     let store = connect_to(&DriveUrl { queue_depth, ..plan.url.clone() }).map_err(failed)?;
     check_depths(plan, &store)?;
+    // That the drive has a place for all threads is known before it is filled.
+    drop(connect_all(plan, plan.url.queue_depth)?);
     observer.begin("fill", plan.records);
     let filled = target.fill(&store, observer);
     let mut measurements = Vec::new();
@@ -141,6 +143,12 @@ fn check(plan: &WirePlan) -> Result<(), EmbeddedError> {
         return wrong(format!("--operations {}: each thread has one at least", plan.operations));
     }
     Ok(())
+}
+
+/// A connection for each thread.
+fn connect_all(plan: &WirePlan, queue_depth: u16) -> Result<Vec<Store>, EmbeddedError> {
+    let url = DriveUrl { queue_depth, ..plan.url.clone() };
+    (0..plan.threads).map(|_| connect_to(&url)).collect::<Result<_, _>>().map_err(failed)
 }
 
 /// Refuses a depth that the drive does not go to. `store` was connected with the largest.
@@ -201,8 +209,7 @@ impl Target<'_> {
         observer: &mut dyn Observer,
     ) -> Result<WireMeasurement, EmbeddedError> {
         let WirePlan { threads, operations, records, value_bytes, .. } = *self.plan;
-        let url = DriveUrl { queue_depth, ..self.plan.url.clone() };
-        let connected = (0..threads).map(|_| connect_to(&url)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let connected = connect_all(self.plan, queue_depth)?;
         observer.begin(&format!("{} at depth {queue_depth}", workload.name()), operations);
         let before = processor_ns(store)?;
         let Worked { latencies, wall } = work_together(threads, observer, |thread, watch| {

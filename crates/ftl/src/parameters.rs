@@ -22,7 +22,7 @@ impl Parameter for u32 {
     }
 
     fn set(&mut self, text: &str) -> Result<(), String> {
-        *self = text.parse().map_err(|_| "the value must be a whole number".to_owned())?;
+        *self = text.parse().map_err(|_| format!("the value must be a whole number, {} at the most", u32::MAX))?;
         Ok(())
     }
 }

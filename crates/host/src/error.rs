@@ -199,7 +199,9 @@ impl From<DriveError> for Error {
             | DriveError::Partitions { .. }
             | DriveError::Partitioned { .. } => Error::InvalidOptions { why: error.to_string() },
             DriveError::Description { path, why } => {
-                let why = format!("it holds no drive that this program knows: {why}; a newer kvssd may read it");
+                let why = format!(
+                    "it holds no drive that this program knows: {why}; a newer kvssd, or one with its design, may read it"
+                );
                 Error::Foreign { path, why }
             }
             DriveError::Failed { .. } => Error::Io { why: error.to_string() },

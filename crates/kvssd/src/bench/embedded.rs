@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::arguments::bench::BenchOptions;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
-use kvssd_embedded::{Durability, HAS_RIVALS, Plan, measure};
+use kvssd_embedded::{Durability, EmbeddedError, HAS_RIVALS, Plan, measure};
 use serde_json::json;
 use std::path::Path;
 
@@ -14,6 +14,10 @@ const VALUES_BYTES: [usize; 2] = [100, 4096];
 
 /// Measures the stores in a folder at `path`.
 pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
+    if !options.store.depths.is_empty() {
+        let why = "--depths is of a drive on the wire: a call of a store in a folder is done when it returns";
+        return Err(EmbeddedError::Plan(why.to_owned()).into());
+    }
     let json_file = JsonFile::open(options.experiment.json.as_deref())?;
     let plan = Plan {
         records: options.records,

@@ -97,6 +97,7 @@ fn what_cannot_be_measured_is_refused_and_nothing_is_made() {
         ("--records 1000000000 --value-bytes 1048576", ["--records 1000000000", "TiB"]),
         ("--operations 0", ["--operations 0", "operations"]),
         ("--operations 18446744073709551615", ["--operations", "1 to"]),
+        ("--depths 3", ["--depths", "on the wire"]),
         ("--json nowhere/runs.json", ["nowhere/runs.json", "written"]),
         // What is said of a drive on virtual time is not passed over.
         ("--design plus", ["--design", "--store"]),
