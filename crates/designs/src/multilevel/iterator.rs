@@ -205,7 +205,8 @@ impl IteratorBuckets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kvssd_types::Random;
+    use kvssd_ftl::Testbed;
+    use kvssd_types::{Nanos, Random};
 
     #[test]
     fn a_record_is_the_signature_and_lies_with_those_of_its_bucket() {
@@ -220,6 +221,21 @@ mod tests {
         orders.sort_unstable();
         let changes = orders.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
         assert_eq!(changes, 15, "each bucket is met once");
+    }
+
+    /// Tables are split in time by how many records there are.
+    #[test]
+    fn what_the_tables_are_told_is_counted() {
+        let profile = crate::MULTILEVEL.tiny_profile(&[]).unwrap();
+        let mut bed = Testbed::new(&crate::MULTILEVEL, &profile);
+        let mut buckets = IteratorBuckets::new(profile.geometry.page_bytes);
+        buckets.set_dram_budget(profile.memory.dram_bytes);
+        let mut io = bed.io(Nanos::ZERO, false);
+        let news = |signature, comes| News { bucket: 3, signature, comes };
+        let comes: Vec<News> = (1..=500).map(|signature| news(signature, true)).collect();
+        buckets.tell(&mut io, &comes).unwrap();
+        buckets.tell(&mut io, &[news(7, false), news(9, false)]).unwrap();
+        assert_eq!((buckets.pending.len(), buckets.records.index().directory().pairs()), (0, 498));
     }
 
     #[test]
