@@ -4,10 +4,10 @@
 //!   lru budget=1073741824 asked=2 at-most=65536 ttl-ms=3600000
 //! ```
 
-use crate::admission::{AdmissionRule, RuleError};
-use crate::eviction::EvictionKind;
+use crate::admission::{AdmissionRule, BUDGET, RuleError, TIME_TO_LIVE};
+use crate::eviction::EvictionPolicy;
 use crate::plan::CachePlan;
-use kvssd_types::Nanos;
+use kvssd_types::{Nanos, UnknownName};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -31,6 +31,9 @@ pub enum AttributesError {
         "{0:?} is no cache of a drive: write lru budget=1073741824, with asked=, at-most=, a-day= or ttl-ms= behind it"
     )]
     Text(String),
+    /// Nobody leaves like that.
+    #[error(transparent)]
+    Eviction(#[from] UnknownName),
     /// A rule is none.
     #[error(transparent)]
     Rule(#[from] RuleError),
@@ -53,18 +56,18 @@ impl CacheAttributes {
         }
         let rules = &self.plan.admission;
         let is_again =
-            |(number, rule): &(usize, &AdmissionRule)| rules[..*number].iter().any(|other| other.is_kind_of(**rule));
+            |(number, rule): &(usize, &AdmissionRule)| rules[..*number].iter().any(|other| other.policy == rule.policy);
         let again = rules.iter().enumerate().find(is_again);
-        again.map_or(Ok(()), |(_, rule)| Err(AttributesError::Twice(rule.name())))
+        again.map_or(Ok(()), |(_, rule)| Err(AttributesError::Twice(rule.policy.name)))
     }
 
-    /// The same cache with other sizes: its budget, and the bytes that it may write a day.
+    /// The same cache with other sizes: its budget, and what rules count that parts of a cache share.
     #[must_use]
     pub fn sized(mut self, size: impl Fn(u64) -> u64) -> Self {
         self.plan.budget_bytes = size(self.plan.budget_bytes);
         for rule in &mut self.plan.admission {
-            if let AdmissionRule::ADay(bytes) = rule {
-                *bytes = size(*bytes);
+            if rule.policy.is_shared {
+                rule.number = size(rule.number);
             }
         }
         self
@@ -80,9 +83,9 @@ impl CacheAttributes {
 
 impl fmt::Display for CacheAttributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} budget={}", self.plan.eviction.name(), self.plan.budget_bytes)?;
+        write!(f, "{} {BUDGET}={}", self.plan.eviction, self.plan.budget_bytes)?;
         self.plan.admission.iter().try_for_each(|rule| write!(f, " {rule}"))?;
-        self.time_to_live_ms.map_or(Ok(()), |ms| write!(f, " ttl-ms={ms}"))
+        self.time_to_live_ms.map_or(Ok(()), |ms| write!(f, " {TIME_TO_LIVE}={ms}"))
     }
 }
 
@@ -92,13 +95,14 @@ impl FromStr for CacheAttributes {
     fn from_str(text: &str) -> Result<Self, AttributesError> {
         let wrong = || AttributesError::Text(text.to_owned());
         let mut words = text.split(' ');
-        let eviction = words.next().and_then(|name| name.parse::<EvictionKind>().ok()).ok_or_else(wrong)?;
+        let name = words.next().filter(|name| !name.is_empty() && !name.contains('=')).ok_or_else(wrong)?;
+        let eviction = name.parse::<EvictionPolicy>()?;
         let number = |word: &str| word.parse().map_err(|_| wrong());
         let (mut budget_bytes, mut time_to_live_ms, mut admission) = (None, None, Vec::new());
         for word in words {
             let (again, name) = match word.split_once('=').ok_or_else(wrong)? {
-                ("budget", bytes) => (budget_bytes.replace(number(bytes)?), "budget"),
-                ("ttl-ms", ms) => (time_to_live_ms.replace(number(ms)?), "ttl-ms"),
+                (BUDGET, bytes) => (budget_bytes.replace(number(bytes)?), BUDGET),
+                (TIME_TO_LIVE, ms) => (time_to_live_ms.replace(number(ms)?), TIME_TO_LIVE),
                 _ => {
                     admission.push(word.parse::<AdmissionRule>()?);
                     continue;

@@ -91,7 +91,7 @@ impl Cache {
             ageing: BTreeSet::new(),
             kept_bytes_max,
             key_bytes: 0,
-            eviction: plan.eviction.build(),
+            eviction: (plan.eviction.build)(),
             admission: plan.admission.iter().map(|rule| rule.build(kept_bytes_max)).collect(),
             counts: Counts::default(),
         }
@@ -336,8 +336,11 @@ impl Cache {
     }
 
     fn evict(&mut self) -> Option<(PairId, Held)> {
-        let victim = self.eviction.evict()?;
-        let held = self.held.remove(&victim).expect("who leaves was there");
+        let Some(victim) = self.eviction.evict() else {
+            assert!(self.held.is_empty(), "the policy of eviction knows of no pair, and there are some");
+            return None;
+        };
+        let held = self.held.remove(&victim).expect("the policy chooses pairs that are there");
         self.held_bytes -= held.bytes;
         self.key_bytes -= u64::from(held.key_bytes);
         self.ageing.remove(&(held.expires, victim));

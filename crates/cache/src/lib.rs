@@ -8,20 +8,28 @@
 //! ```
 //!
 //! A pair is known by 64 bits, such as a hash of its key. Time comes as an argument. Same calls, same answers.
+//!
+//! A policy of one's own implements [`Eviction`] or [`Admission`] and is added by [`EvictionPolicy::add`] or [`AdmissionPolicy::add`]: replays, drives,
+//! command lines and images then take its name.
 
+mod added;
 mod admission;
 mod attributes;
 mod cache;
+mod contract;
 mod eviction;
 mod keyed;
 mod pair;
 mod plan;
 mod queue;
 
-pub use admission::{AdmissionRule, RuleError};
+pub use added::NameError;
+pub use admission::{Admission, AdmissionPolicy, AdmissionRule, RuleError};
 pub use attributes::{AttributesError, CacheAttributes};
 pub use cache::{Cache, Counts};
-pub use eviction::EvictionKind;
+pub use contract::check_eviction;
+pub use eviction::{Eviction, EvictionPolicy};
 pub use keyed::{KeyedCache, LeavingPair};
 pub use pair::PairId;
 pub use plan::CachePlan;
+pub use queue::PairQueue;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Pairs in the order in which they came, each once.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub struct PairQueue {
     order: BTreeMap<i64, PairId>,
     places: BTreeMap<PairId, i64>,
     /// The places behind the last, and of the first that was put back.
@@ -13,15 +13,15 @@ pub(crate) struct Queue {
     first: i64,
 }
 
-impl Queue {
+impl PairQueue {
     /// Puts a pair at the end, wherever it was.
-    pub(crate) fn push(&mut self, pair: PairId) {
+    pub fn push(&mut self, pair: PairId) {
         self.put(pair, self.next);
         self.next += 1;
     }
 
     /// Puts a pair at the beginning, wherever it was.
-    pub(crate) fn put_back(&mut self, pair: PairId) {
+    pub fn put_back(&mut self, pair: PairId) {
         self.first -= 1;
         self.put(pair, self.first);
     }
@@ -34,19 +34,27 @@ impl Queue {
     }
 
     /// Takes the first.
-    pub(crate) fn pop(&mut self) -> Option<PairId> {
+    pub fn pop(&mut self) -> Option<PairId> {
         let (_, pair) = self.order.pop_first()?;
         self.places.remove(&pair);
         Some(pair)
     }
 
     /// Takes a pair out. Gives whether it was there.
-    pub(crate) fn remove(&mut self, pair: PairId) -> bool {
+    pub fn remove(&mut self, pair: PairId) -> bool {
         let place = self.places.remove(&pair);
         place.is_some_and(|place| self.order.remove(&place).is_some())
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.places.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
     }
 }

@@ -226,7 +226,7 @@ impl Caches {
     ) -> Option<Result<Reply, KvError>> {
         let Some(cache) = self.all.get(&namespace) else { return glance() };
         let CacheAttributes { plan, time_to_live_ms } = &cache.attributes;
-        let is_asked = plan.eviction.counts_hits() || time_to_live_ms.is_some() || cache.held.is_none();
+        let is_asked = plan.eviction.counts_hits || time_to_live_ms.is_some() || cache.held.is_none();
         if !self.is_read_only && is_asked {
             return None;
         }

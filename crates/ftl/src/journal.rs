@@ -146,9 +146,9 @@ pub enum Change {
         /// Its number.
         namespace: u32,
         /// What was chosen.
-        attributes: NamespaceAttributes,
+        attributes: Box<NamespaceAttributes>,
         /// The index that it got.
-        kind: SavedKind,
+        kind: Box<SavedKind>,
     },
     /// A namespace was mapped to so many logs, or to all.
     Assigned {
@@ -436,7 +436,9 @@ mod tests {
             parameters: vec![("bloom_bits".to_owned(), "0".to_owned())],
             tags: 300,
         };
-        let bytes = postcard::to_allocvec(&Change::Created { namespace: 2, attributes, kind }).unwrap();
+        let bytes =
+            postcard::to_allocvec(&Change::Created { namespace: 2, attributes: attributes.into(), kind: kind.into() })
+                .unwrap();
         assert_eq!(bytes, b"\x0f\x02\x01\x04logs\x01\x03lsm\x00\x00\x00\x01\x03lsm\x01\x0abloom_bits\x010\xac\x02");
         let batch = [Change::Batch(BatchNote::Begun), Change::In { namespace: 2 }, Change::Batch(BatchNote::Committed)];
         let bytes: Vec<u8> = batch.iter().flat_map(|change| postcard::to_allocvec(change).unwrap()).collect();

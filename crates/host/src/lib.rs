@@ -65,7 +65,9 @@ pub mod tx;
 
 pub use batch::Batch;
 pub use error::Error;
-pub use kvssd_cache::{AdmissionRule, AttributesError, CacheAttributes, CachePlan, Counts, EvictionKind};
+pub use kvssd_cache::{
+    AdmissionPolicy, AdmissionRule, AttributesError, CacheAttributes, CachePlan, Counts, EvictionPolicy,
+};
 pub use kvssd_device::{CacheInfo, FirmwareStats};
 pub use kvssd_flash::Owner;
 pub use kvssd_ftl::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo};

@@ -11,7 +11,7 @@ use crate::locks::{alone, shared};
 use crate::signals::heeding_signals;
 use crate::store::RawStore;
 use kvssd_host::{
-    AdmissionRule, CachePlan, Error as StoreError, EvictionKind, NamespaceId, PairCache, PairCacheStats, Store,
+    AdmissionRule, CachePlan, Error as StoreError, EvictionPolicy, NamespaceId, PairCache, PairCacheStats, Store,
 };
 use parking_lot::RwLock;
 use pyo3::prelude::*;
@@ -40,7 +40,7 @@ impl RawCache {
     ) -> PyResult<Self> {
         let wrong = || InvalidError::new_err(format!("eviction is fifo, lru or s3-fifo, not {eviction:?}"));
         // Pairs of a store have no time to live.
-        let kind = eviction.parse().ok().filter(|kind: &EvictionKind| *kind != EvictionKind::TimeToLive);
+        let kind = eviction.parse().ok().filter(|kind: &EvictionPolicy| *kind != EvictionPolicy::TIME_TO_LIVE);
         let eviction = kind.ok_or_else(wrong)?;
         let rules = admission.iter().map(|rule| rule.parse::<AdmissionRule>());
         let admission = rules.collect::<Result<_, _>>().map_err(|why| InvalidError::new_err(why.to_string()))?;

@@ -1,13 +1,13 @@
 //! Every policy against a plain list that does what its paper says, pair by pair.
 
 use super::*;
-use crate::eviction::EvictionKind;
+use crate::eviction::EvictionPolicy;
 use kvssd_types::Random;
 use std::collections::VecDeque;
 
 const BUDGET_BYTES: u64 = 40_000;
 
-fn plan(eviction: EvictionKind) -> CachePlan {
+fn plan(eviction: EvictionPolicy) -> CachePlan {
     CachePlan { budget_bytes: BUDGET_BYTES, eviction, admission: Vec::new() }
 }
 
@@ -22,7 +22,7 @@ struct Plain {
 
 /// Lists from the first to leave to the last; one for most policies, two and a ghost for S3-FIFO.
 struct Reference {
-    kind: EvictionKind,
+    kind: EvictionPolicy,
     small: VecDeque<Plain>,
     main: VecDeque<Plain>,
     ghost: VecDeque<u64>,
@@ -40,7 +40,7 @@ impl Reference {
     fn look(&mut self, pair: u64) -> bool {
         let Some(plain) = self.find(pair) else { return false };
         plain.hits = (plain.hits + 1).min(3);
-        if self.kind == EvictionKind::Lru {
+        if self.kind == EvictionPolicy::LRU {
             let at = self.main.iter().position(|plain| plain.pair == pair).unwrap();
             let plain = self.main.remove(at).unwrap();
             self.main.push_back(plain);
@@ -62,8 +62,8 @@ impl Reference {
         let is_back = self.ghost.contains(&pair);
         self.ghost.retain(|other| *other != pair);
         match self.kind {
-            EvictionKind::S3Fifo if !is_back => self.small.push_back(plain),
-            EvictionKind::TimeToLive => {
+            policy if policy == EvictionPolicy::S3_FIFO && !is_back => self.small.push_back(plain),
+            policy if policy == EvictionPolicy::TIME_TO_LIVE => {
                 let at = self.main.iter().position(|other| other.expires > expires).unwrap_or(self.main.len());
                 self.main.insert(at, plain);
             }
@@ -72,7 +72,7 @@ impl Reference {
     }
 
     fn evict(&mut self) {
-        if self.kind != EvictionKind::S3Fifo {
+        if self.kind != EvictionPolicy::S3_FIFO {
             self.main.pop_front().unwrap();
             return;
         }
@@ -108,7 +108,7 @@ fn skewed(random: &mut Random) -> u64 {
 
 #[test]
 fn every_policy_does_what_a_plain_list_does() {
-    for kind in EvictionKind::ALL {
+    for kind in EvictionPolicy::ALL {
         let mut cache = Cache::new(&plan(kind));
         let mut reference = Reference { kind, small: VecDeque::new(), main: VecDeque::new(), ghost: VecDeque::new() };
         let mut random = Random::new(17);
@@ -142,7 +142,7 @@ fn every_policy_does_what_a_plain_list_does() {
 
 #[test]
 fn who_leaves_is_told_and_gone_and_a_value_that_is_replaced_does_not_leave_first() {
-    for kind in EvictionKind::ALL {
+    for kind in EvictionPolicy::ALL {
         let mut cache = Cache::new(&plan(kind));
         let mut random = Random::new(3);
         let mut there: BTreeMap<u64, u64> = BTreeMap::new();
@@ -178,25 +178,25 @@ fn s3_fifo_keeps_a_part_of_a_loop_that_is_larger_than_it() {
     // What the algorithm of the paper makes of loops through 600, and through 280 between others that nobody asks for again.
     let loop_alone = (0..60_000).map(|step| step % 600);
     let loop_among_others = (0..60_000).map(|step| if step % 2 == 0 { 1_000 + step } else { step / 2 % 280 });
-    assert!(hit_ratio(&mut Cache::new(&plan(EvictionKind::S3Fifo)), loop_alone) > 0.4);
-    assert!(hit_ratio(&mut Cache::new(&plan(EvictionKind::S3Fifo)), loop_among_others) > 0.4);
+    assert!(hit_ratio(&mut Cache::new(&plan(EvictionPolicy::S3_FIFO)), loop_alone) > 0.4);
+    assert!(hit_ratio(&mut Cache::new(&plan(EvictionPolicy::S3_FIFO)), loop_among_others) > 0.4);
 }
 
 #[test]
 fn s3_fifo_tells_new_ones_from_others_also_where_the_drive_is_much_smaller_than_the_plan() {
-    let mut wide = Cache::new(&CachePlan { budget_bytes: 100 * BUDGET_BYTES, ..plan(EvictionKind::S3Fifo) });
+    let mut wide = Cache::new(&CachePlan { budget_bytes: 100 * BUDGET_BYTES, ..plan(EvictionPolicy::S3_FIFO) });
     (0..400u64).for_each(|pair| drop(wide.insert(PairId(1 << 40 | pair), 100, Nanos::MAX)));
     wide.shrink();
     let mut random = Random::new(5);
     let requests: Vec<u64> = (0..20_000).map(|_| skewed(&mut random)).collect();
-    let [narrow, wide] = [&mut Cache::new(&plan(EvictionKind::S3Fifo)), &mut wide]
+    let [narrow, wide] = [&mut Cache::new(&plan(EvictionPolicy::S3_FIFO)), &mut wide]
         .map(|cache| hit_ratio(cache, requests.iter().copied()));
     assert!((narrow - wide).abs() < 0.02, "{narrow} and {wide}");
 }
 
 #[test]
 fn what_is_too_old_is_a_miss() {
-    let mut cache = Cache::new(&plan(EvictionKind::Fifo));
+    let mut cache = Cache::new(&plan(EvictionPolicy::FIFO));
     cache.insert(PairId(1), 100, Nanos(50));
     assert!(cache.look(PairId(1), Nanos(49)) && !cache.look(PairId(1), Nanos(50)));
     assert!(!cache.expire(PairId(1), Nanos(49)) && cache.expire(PairId(1), Nanos(50)));
@@ -205,7 +205,7 @@ fn what_is_too_old_is_a_miss() {
 
 #[test]
 fn a_drive_that_is_full_makes_the_cache_smaller_and_it_grows_again_by_and_by() {
-    let mut cache = Cache::new(&plan(EvictionKind::Lru));
+    let mut cache = Cache::new(&plan(EvictionPolicy::LRU));
     (0..40).for_each(|pair| drop(cache.insert(PairId(pair), 1000, Nanos::MAX)));
     assert_eq!(cache.shrink(), [PairId(0)]);
     assert_eq!((cache.budget_bytes(), cache.held_bytes()), (39_000, 39_000));
@@ -223,7 +223,7 @@ fn a_drive_that_is_full_makes_the_cache_smaller_and_it_grows_again_by_and_by() {
 
 #[test]
 fn who_leaves_for_a_quota_leaves_the_budget_as_it_is() {
-    let mut cache = Cache::new(&plan(EvictionKind::Lru));
+    let mut cache = Cache::new(&plan(EvictionPolicy::LRU));
     (0..40).for_each(|pair| drop(cache.insert(PairId(pair), 1000, Nanos::MAX)));
     while !cache.evict_some().is_empty() {}
     assert_eq!((cache.budget_bytes(), cache.held_bytes()), (BUDGET_BYTES, 0));
@@ -235,7 +235,7 @@ fn what_would_be_admitted_is_and_nothing_else() {
     let mut random = Random::new(3);
     for rule in ["asked=2", "asked=3", "at-most=700", "a-day=240000"] {
         let admission = vec![rule.parse().unwrap()];
-        let mut cache = Cache::within(&CachePlan { admission, ..plan(EvictionKind::Fifo) }, 0);
+        let mut cache = Cache::within(&CachePlan { admission, ..plan(EvictionPolicy::FIFO) }, 0);
         let (mut now, mut admitted) = (Nanos::ZERO, 0);
         for _ in 0..10_000 {
             let (pair, bytes) = (PairId(random.below(3000)), random.below(1000));
@@ -251,7 +251,7 @@ fn what_would_be_admitted_is_and_nothing_else() {
 #[test]
 fn every_rule_must_agree_and_only_what_is_written_counts_as_written() {
     let admission = vec!["a-day=2400".parse().unwrap(), "at-most=100".parse().unwrap()];
-    let mut cache = Cache::new(&CachePlan { admission, ..plan(EvictionKind::Fifo) });
+    let mut cache = Cache::new(&CachePlan { admission, ..plan(EvictionPolicy::FIFO) });
     assert!(!cache.admits(PairId(1), 101, Nanos::ZERO));
     assert!(cache.admits(PairId(1), 100, Nanos::ZERO));
     assert!(!cache.admits(PairId(2), 1, Nanos::ZERO), "the hour's bytes are written");

@@ -2,19 +2,19 @@
 
 use super::{Eviction, LINK_BYTES};
 use crate::pair::PairId;
-use crate::queue::Queue;
+use crate::queue::PairQueue;
 use kvssd_types::Nanos;
 
 #[derive(Debug)]
 pub(super) struct Recency {
-    queue: Queue,
+    queue: PairQueue,
     /// Whether who was asked for goes to the end of the queue again.
     counts_hits: bool,
 }
 
 impl Recency {
     pub(super) fn new(counts_hits: bool) -> Self {
-        Recency { queue: Queue::default(), counts_hits }
+        Recency { queue: PairQueue::default(), counts_hits }
     }
 }
 

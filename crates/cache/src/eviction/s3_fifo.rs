@@ -9,7 +9,7 @@
 
 use super::{Eviction, LINK_BYTES};
 use crate::pair::PairId;
-use crate::queue::Queue;
+use crate::queue::PairQueue;
 use kvssd_types::Nanos;
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ const HITS_TO_STAY: u8 = 2;
 
 #[derive(Debug, Default)]
 pub(super) struct S3Fifo {
-    small: Queue,
+    small: PairQueue,
     small_bytes: u64,
-    main: Queue,
+    main: PairQueue,
     main_bytes: u64,
     /// Those that left as new ones, as many as main has room for.
-    ghost: Queue,
+    ghost: PairQueue,
     pairs: BTreeMap<PairId, Pair>,
 }
 
@@ -137,8 +137,8 @@ impl Eviction for S3Fifo {
     }
 
     fn evict(&mut self) -> Option<PairId> {
-        while self.small.len() + self.main.len() > 0 {
-            let of_small = self.main.len() == 0 || (self.small.len() > 0 && self.is_small_full());
+        while !self.small.is_empty() || !self.main.is_empty() {
+            let of_small = self.main.is_empty() || (!self.small.is_empty() && self.is_small_full());
             let left = if of_small { self.pass_new() } else { self.pass_main() };
             if left.is_some() {
                 return left;

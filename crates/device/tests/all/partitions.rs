@@ -1,7 +1,7 @@
 //! A drive in partitions is as one, also where a life ends in the middle.
 
 use crate::images::golden::{pack, unpack};
-use kvssd_cache::{CacheAttributes, CachePlan, EvictionKind};
+use kvssd_cache::{CacheAttributes, CachePlan, EvictionPolicy};
 use kvssd_device::{CreateDrive, Drive, Partitions, Scope, image_design, image_profile, partition_of};
 use kvssd_flash::{Files, OpenOptions, SimulatedDisk, Strike, SystemFiles};
 use kvssd_ftl::NamespaceAttributes;
@@ -418,7 +418,7 @@ const SPREAD: [usize; 6] = [0, 0, 2, 2, 0, 1];
 fn who_leaves_a_cache_for_a_batch_over_partitions_leaves_with_it() {
     let disk = SimulatedDisk::new(1);
     let mut drives = create(&disk, "plus", CreateDrive { partitions: 3, ..CreateDrive::default() });
-    let plan = CachePlan { budget_bytes: 6000, eviction: EvictionKind::Lru, admission: Vec::new() };
+    let plan = CachePlan { budget_bytes: 6000, eviction: EvictionPolicy::LRU, admission: Vec::new() };
     let cache = Some(CacheAttributes { plan, time_to_live_ms: None });
     let attributes = NamespaceAttributes { cache, name: Some("cache".to_owned()), ..NamespaceAttributes::PLAIN };
     let space = Partitions::new(&mut drives).create_namespace(attributes).unwrap();
@@ -445,7 +445,7 @@ fn large_values_leave_a_cache_while_a_batch_over_partitions_is_prepared() {
     let options = CreateDrive { partitions: 2, value_bytes_max: Some(4 << 20), ..CreateDrive::default() };
     let mut drives = create(&disk, "plus", options);
     let of_budget = |budget_bytes| {
-        let plan = CachePlan { budget_bytes, eviction: EvictionKind::Lru, admission: Vec::new() };
+        let plan = CachePlan { budget_bytes, eviction: EvictionPolicy::LRU, admission: Vec::new() };
         Some(CacheAttributes { plan, time_to_live_ms: None })
     };
     let (cache, name) = (of_budget(1 << 30), Some("cache".to_owned()));

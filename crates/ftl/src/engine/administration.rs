@@ -136,7 +136,8 @@ impl Engine {
             false => attributes,
         };
         self.namespaces.living(id)?.attributes = attributes.clone();
-        let done = self.note_at(at, Change::Created { namespace: id.0, attributes, kind })?;
+        let done =
+            self.note_at(at, Change::Created { namespace: id.0, attributes: attributes.into(), kind: kind.into() })?;
         Ok((done, id))
     }
 

@@ -76,7 +76,7 @@ impl Redo<'_, '_> {
             match change {
                 Change::In { namespace: next } => namespace = NamespaceId(*next),
                 Change::Created { namespace, attributes, kind } => {
-                    let created = self.namespaces.put(NamespaceId(*namespace), attributes.clone(), Some(kind));
+                    let created = self.namespaces.put(NamespaceId(*namespace), attributes.as_ref().clone(), Some(kind));
                     let created = created.map_err(|why| damaged(&format!("its journal makes a namespace: {why}")))?;
                     created.index.set_dram_budget(u64::MAX);
                 }

@@ -1,7 +1,7 @@
 //! A namespace as a cache: over several lives, on a drive that is full, with threads side by side, and past it.
 
 use crate::designs;
-use kvssd_host::{CachePlan, Error, EvictionKind, NamespaceAttributes, Options, PairCache, Store};
+use kvssd_host::{CachePlan, Error, EvictionPolicy, NamespaceAttributes, Options, PairCache, Store};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{scope, yield_now};
 use tempfile::TempDir;
@@ -12,7 +12,7 @@ fn options(design: &str) -> Options {
     Options { design: design.to_owned(), create_bytes: FLASH_BYTES, ..Options::default() }
 }
 
-fn plan(budget_bytes: u64, eviction: EvictionKind) -> CachePlan {
+fn plan(budget_bytes: u64, eviction: EvictionPolicy) -> CachePlan {
     CachePlan { budget_bytes, eviction, admission: Vec::new() }
 }
 
@@ -32,7 +32,7 @@ fn a_cache_on_a_full_drive_takes_everything_over_several_lives() {
     let folder = TempDir::new().unwrap();
     for (number, design) in designs().enumerate() {
         let path = folder.path().join(design);
-        let eviction = EvictionKind::ALL[number % EvictionKind::ALL.len()];
+        let eviction = EvictionPolicy::ALL[number % EvictionPolicy::ALL.len()];
         let plan = plan(2 * FLASH_BYTES, eviction);
         for life in 0..3 {
             let store = Store::open(&path, options(design)).unwrap();
@@ -58,7 +58,7 @@ fn a_cache_on_a_full_drive_takes_everything_over_several_lives() {
 fn threads_share_a_cache_and_no_value_is_anothers() {
     let folder = TempDir::new().unwrap();
     let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
-    let cache = PairCache::open(store.own_namespace(), &plan(4 << 20, EvictionKind::S3Fifo)).unwrap();
+    let cache = PairCache::open(store.own_namespace(), &plan(4 << 20, EvictionPolicy::S3_FIFO)).unwrap();
     scope(|scope| {
         for thread in 0..4u32 {
             let (cache, store) = (&cache, &store);
@@ -87,7 +87,7 @@ fn a_miss_that_comes_late_makes_no_pair_unknown() {
     const KEYS: u32 = 3_000;
     let folder = TempDir::new().unwrap();
     let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
-    let cache = PairCache::open(store.own_namespace(), &plan(32 << 20, EvictionKind::Lru)).unwrap();
+    let cache = PairCache::open(store.own_namespace(), &plan(32 << 20, EvictionPolicy::LRU)).unwrap();
     let next = AtomicU32::new(0);
     scope(|scope| {
         for _ in 0..3 {
@@ -111,7 +111,7 @@ fn a_miss_that_comes_late_makes_no_pair_unknown() {
 fn nobody_leaves_for_what_no_drive_takes() {
     let folder = TempDir::new().unwrap();
     let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
-    let cache = PairCache::open(store.own_namespace(), &plan(16 << 20, EvictionKind::Lru)).unwrap();
+    let cache = PairCache::open(store.own_namespace(), &plan(16 << 20, EvictionPolicy::LRU)).unwrap();
     (0..100u32).for_each(|key| assert!(cache.store(&store, &key.to_be_bytes(), &[1; 100_000]).unwrap()));
     let before = cache.stats();
     assert!(matches!(cache.store(&store, &[0; 4], &vec![0; 15 << 20]), Err(Error::InvalidValue { .. })));
@@ -125,7 +125,7 @@ fn a_pair_that_is_larger_than_the_whole_cache_leaves_as_it_is_opened() {
     let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
     (0..10u32).for_each(|key| store.store(&key.to_be_bytes(), &[1; 100_000]).unwrap());
     store.store(b"small", b"value").unwrap();
-    let cache = PairCache::open(store.own_namespace(), &plan(1_000, EvictionKind::Fifo)).unwrap();
+    let cache = PairCache::open(store.own_namespace(), &plan(1_000, EvictionPolicy::FIFO)).unwrap();
     assert_eq!((cache.stats().pairs, store.own_namespace().count().unwrap()), (1, 1));
     assert!(cache.stats().held_bytes <= 1_000 && cache.stats().budget_bytes == 1_000);
 }
@@ -136,7 +136,7 @@ fn a_cache_opens_on_an_image_with_a_damaged_page_with_the_pairs_of_all_others() 
     for design in ["plus", "tessera", "pink"] {
         let path = folder.path().join(design);
         let store = Store::open(&path, options(design)).unwrap();
-        let cache = PairCache::open(store.own_namespace(), &plan(1 << 24, EvictionKind::Lru)).unwrap();
+        let cache = PairCache::open(store.own_namespace(), &plan(1 << 24, EvictionPolicy::LRU)).unwrap();
         (0..300u32).for_each(|key| assert!(cache.store(&store, &key.to_be_bytes(), &value(key)).unwrap()));
         store.close().unwrap();
         let mut image = std::fs::read(&path).unwrap();
@@ -144,7 +144,7 @@ fn a_cache_opens_on_an_image_with_a_damaged_page_with_the_pairs_of_all_others() 
         image[at] ^= 1;
         std::fs::write(&path, image).unwrap();
         let store = Store::open(&path, options(design)).unwrap();
-        let cache = PairCache::open(store.own_namespace(), &plan(1 << 24, EvictionKind::Lru)).unwrap();
+        let cache = PairCache::open(store.own_namespace(), &plan(1 << 24, EvictionPolicy::LRU)).unwrap();
         let read = |key: u32| cache.retrieve(&store, &key.to_be_bytes());
         let whole = (0..300).filter(|&key| read(key).is_ok_and(|found| found == Some(value(key)))).count();
         assert!((200..300).contains(&whole) && matches!(read(100), Err(Error::Damaged { .. })), "{design}: {whole}");
@@ -152,7 +152,7 @@ fn a_cache_opens_on_an_image_with_a_damaged_page_with_the_pairs_of_all_others() 
         drop(cache);
         // Where most have to leave, and once more.
         for _ in 0..2 {
-            let cache = PairCache::open(store.own_namespace(), &plan(1 << 18, EvictionKind::Fifo)).unwrap();
+            let cache = PairCache::open(store.own_namespace(), &plan(1 << 18, EvictionPolicy::FIFO)).unwrap();
             (300..320u32).for_each(|key| assert!(cache.store(&store, &key.to_be_bytes(), &value(key)).unwrap()));
             assert!(cache.stats().held_bytes <= 1 << 18, "{design}");
             let last = cache.retrieve(&store, &319u32.to_be_bytes()).unwrap();
@@ -166,7 +166,7 @@ fn who_is_kept_out_leaves_nothing_old_behind() {
     let folder = TempDir::new().unwrap();
     let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
     let admission = vec!["at-most=100".parse().unwrap()];
-    let plan = CachePlan { admission, ..plan(1 << 20, EvictionKind::Lru) };
+    let plan = CachePlan { admission, ..plan(1 << 20, EvictionPolicy::LRU) };
     let cache = PairCache::open(store.own_namespace(), &plan).unwrap();
     assert!(cache.store(&store, b"key", b"small").unwrap() && cache.contains(b"key") && !cache.contains(b"none"));
     assert!(!cache.store(&store, b"key", &[7; 200]).unwrap());
@@ -180,7 +180,7 @@ fn a_drive_that_is_full_of_others_pairs_is_full() {
     let folder = TempDir::new().unwrap();
     let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
     let cache = store.create_namespace(kvssd_host::NamespaceAttributes::PLAIN).unwrap();
-    let cache = PairCache::open(cache, &plan(1 << 30, EvictionKind::Fifo)).unwrap();
+    let cache = PairCache::open(cache, &plan(1 << 30, EvictionPolicy::FIFO)).unwrap();
     let mut number = 0u32;
     while store.store(&number.to_be_bytes(), &[1; 30_000]).is_ok() {
         number += 1;
@@ -197,7 +197,7 @@ fn a_cache_whose_namespace_was_deleted_is_refused_also_when_another_one_has_its_
         let store = Store::open(folder.path().join(design), options(design)).unwrap();
         let named = |name: &str| NamespaceAttributes { name: Some(name.to_owned()), ..NamespaceAttributes::PLAIN };
         let blocks = store.create_namespace(named("blocks")).unwrap();
-        let (id, plan) = (blocks.id(), plan(1 << 20, EvictionKind::Lru));
+        let (id, plan) = (blocks.id(), plan(1 << 20, EvictionPolicy::LRU));
         let cache = PairCache::open(blocks, &plan).unwrap();
         assert!(cache.store(&store, b"key", b"value").unwrap());
         store.delete_namespace("blocks").unwrap();
@@ -236,7 +236,7 @@ fn a_cache_whose_namespace_was_deleted_is_refused_also_when_another_one_has_its_
 #[test]
 fn a_namespace_has_one_cache_at_a_time() {
     let folder = TempDir::new().unwrap();
-    let plan = plan(1 << 20, EvictionKind::Lru);
+    let plan = plan(1 << 20, EvictionPolicy::LRU);
     for design in designs() {
         let store = Store::open(folder.path().join(design), options(design)).unwrap();
         let other = store.create_namespace(NamespaceAttributes::PLAIN).unwrap();
@@ -266,7 +266,7 @@ fn nobody_leaves_for_a_pair_that_the_drive_could_not_hold() {
     };
     for (budget_bytes, of_others, huge_bytes) in [(1u64 << 30, 0, 50 << 20), (30 << 20, 30, 25 << 20)] {
         let (namespace, others) = (named(format!("cache {of_others}")), named(format!("others {of_others}")));
-        let cache = PairCache::open(namespace, &plan(budget_bytes, EvictionKind::Lru)).unwrap();
+        let cache = PairCache::open(namespace, &plan(budget_bytes, EvictionPolicy::LRU)).unwrap();
         (0..200u32).for_each(|key| assert!(cache.store(&store, &key.to_be_bytes(), &[7; 50_000]).unwrap()));
         (0..of_others).for_each(|key: u32| others.store(&key.to_be_bytes(), &[1; 1 << 20]).unwrap());
         let before = cache.stats();
@@ -287,7 +287,7 @@ fn a_cache_of_the_drives_own_takes_no_other_one() {
     let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
     let cache = Some("lru budget=1000000".parse().unwrap());
     let blocks = store.create_namespace(NamespaceAttributes { cache, ..NamespaceAttributes::PLAIN }).unwrap();
-    let plan = plan(1 << 20, EvictionKind::Lru);
+    let plan = plan(1 << 20, EvictionPolicy::LRU);
     for _ in 0..2 {
         let said = PairCache::open(blocks, &plan).unwrap_err();
         assert!(matches!(said, Error::Refused { .. }) && said.to_string().contains("the drive keeps it"), "{said}");

@@ -2,7 +2,7 @@
 
 use crate::peer::{Act, Behaviour, NUMBERED, Numbers, PLAIN, Peer};
 use crate::{misbehaving, numbered, value};
-use kvssd_host::{Batch, CachePlan, Error, EvictionKind, PairCache, StoreCondition, connect};
+use kvssd_host::{Batch, CachePlan, Error, EvictionPolicy, PairCache, StoreCondition, connect};
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::kv::KvCommand;
 use std::sync::Arc;
@@ -231,7 +231,7 @@ fn a_cache_keeps_to_its_budget_when_the_drive_was_not_reached() {
     };
     let peer = Peer::new(PLAIN, decide);
     let store = connect(&peer.url("")).unwrap();
-    let plan = CachePlan { budget_bytes: 3 * 101, eviction: EvictionKind::Fifo, admission: Vec::new() };
+    let plan = CachePlan { budget_bytes: 3 * 101, eviction: EvictionPolicy::FIFO, admission: Vec::new() };
     let cache = PairCache::open(store.own_namespace(), &plan).unwrap();
     let put = |key: u8| cache.store(&store, &[key], &[key; 100]);
     for round in 0..3u8 {

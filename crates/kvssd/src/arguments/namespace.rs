@@ -3,7 +3,7 @@
 use super::units::{named, size};
 use super::{Assignment, assignment};
 use clap::{Args, Subcommand};
-use kvssd_cache::{AdmissionRule, CacheAttributes, CachePlan, EvictionKind};
+use kvssd_cache::{AdmissionRule, CacheAttributes, CachePlan, EvictionPolicy};
 use std::path::PathBuf;
 
 /// Which of an image's namespaces.
@@ -68,8 +68,8 @@ pub struct CreateNamespaceOptions {
 #[derive(Clone, Debug, Args)]
 pub struct CacheOptions {
     /// Makes it a cache, from which so many pairs leave that others have room: fifo, lru, s3-fifo, ttl (who is too old first)
-    #[arg(long, value_name = "POLICY", value_parser = named(EvictionKind::ALL, EvictionKind::name), requires = "budget")]
-    pub cache: Option<EvictionKind>,
+    #[arg(long, value_name = "POLICY", value_parser = named(EvictionPolicy::known(), |policy| policy.name), requires = "budget")]
+    pub cache: Option<EvictionPolicy>,
     /// Bytes of keys and values that the cache holds, as 10GiB
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "cache")]
     pub budget: Option<u64>,

@@ -3,7 +3,7 @@
 use super::units::{cache_bytes, count, named, scale, small_count, small_size, some_count};
 use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
-use kvssd_cache::{AdmissionRule, EvictionKind};
+use kvssd_cache::{AdmissionRule, EvictionPolicy};
 use kvssd_sim::replay::BLOCK_ERASES_MAX;
 use kvssd_sim::trace::{BadLines, ColumnName, TraceName};
 use std::path::PathBuf;
@@ -65,8 +65,8 @@ pub struct ReplayOptions {
     #[command(flatten)]
     pub experiment: Experiment,
     /// Keeps a cache on the drive, from which so many leave that others have room: fifo, lru, s3-fifo, ttl (who expires first)
-    #[arg(long, value_name = "NAME", value_parser = named(EvictionKind::ALL, EvictionKind::name))]
-    pub cache: Option<EvictionKind>,
+    #[arg(long, value_name = "NAME", value_parser = named(EvictionPolicy::known(), |policy| policy.name))]
+    pub cache: Option<EvictionPolicy>,
     /// Who keeps the cache: a host, which deletes who leaves, or the drive by itself, which charges it to its DRAM
     #[arg(long, value_enum, default_value = "host", requires = "cache")]
     pub cache_in: CacheIn,

@@ -98,12 +98,14 @@ pub fn cache_bytes(text: &str) -> Result<u64, String> {
 }
 
 /// One of several that have names: help, manual and completions list them.
-pub fn named<T: Copy + Send + Sync + 'static, const N: usize>(
-    all: [T; N],
+pub fn named<T: Copy + Send + Sync + 'static>(
+    all: impl Into<Vec<T>>,
     name: fn(T) -> &'static str,
 ) -> impl TypedValueParser<Value = T> {
-    let of_name = move |given: String| all.into_iter().find(|one| name(*one) == given);
-    PossibleValuesParser::new(all.map(name)).map(move |given| of_name(given).expect("it is among the possible values"))
+    let all = all.into();
+    let names: Vec<&str> = all.iter().copied().map(name).collect();
+    let of_name = move |given: String| all.iter().copied().find(|one| name(*one) == given);
+    PossibleValuesParser::new(names).map(move |given| of_name(given).expect("it is among the possible values"))
 }
 
 /// A fraction such as 1/64, or a number.

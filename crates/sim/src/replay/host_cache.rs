@@ -84,7 +84,7 @@ impl DriveCache {
 fn report(plan: &CachePlan, course: &Course, counts: Counts, before: Counts) -> CacheReport {
     CacheReport {
         kept_by: None,
-        eviction: plan.eviction.name(),
+        eviction: plan.eviction.name,
         admission: plan.admission.iter().map(ToString::to_string).collect(),
         budget_bytes: plan.budget_bytes,
         budget_bytes_end: plan.budget_bytes,

@@ -11,7 +11,7 @@ use super::caller::{Caller, Step, key};
 use super::report::{Loss, Report};
 use super::threads;
 use kvssd_ftl::Design;
-use kvssd_host::{AdmissionRule, CacheAttributes, CachePlan, Error, EvictionKind, Namespace, NamespaceId, Store};
+use kvssd_host::{AdmissionPolicy, CacheAttributes, CachePlan, Error, EvictionPolicy, Namespace, NamespaceId, Store};
 use kvssd_types::Random;
 
 /// Budgets: some hold a few small pairs, and some more than the drive has.
@@ -32,11 +32,11 @@ pub(super) fn is_cached(place: Place) -> bool {
 
 /// Some cache.
 pub(super) fn some(random: &mut Random) -> CacheAttributes {
-    let eviction = EvictionKind::ALL[random.below(4) as usize];
+    let eviction = EvictionPolicy::ALL[random.below(4) as usize];
     let admission = match random.below(8) {
-        0 => vec![AdmissionRule::Asked(2)],
-        1 => vec![AdmissionRule::AtMost(1000)],
-        2 => vec![AdmissionRule::ADay(10_000_000_000)],
+        0 => vec![AdmissionPolicy::ASKED.rule(2)],
+        1 => vec![AdmissionPolicy::AT_MOST.rule(1000)],
+        2 => vec![AdmissionPolicy::A_DAY.rule(10_000_000_000)],
         _ => Vec::new(),
     };
     let budget_bytes = BUDGETS[random.below(4) as usize];

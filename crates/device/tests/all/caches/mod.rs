@@ -3,6 +3,7 @@
 mod attacks;
 mod joints;
 mod lives;
+mod own;
 mod refusals;
 
 use crate::designs;
@@ -14,13 +15,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const FIRST: NamespaceId = NamespaceId::FIRST;
-const POLICIES: [&str; 4] = ["fifo", "lru", "s3-fifo", "ttl"];
+/// Those that come along, and one of one's own.
+const POLICIES: [&str; 5] = ["fifo", "lru", "s3-fifo", "ttl", "largest"];
 
 fn key(bytes: &[u8]) -> Key<'_> {
     Key::new(bytes).unwrap()
 }
 
 fn cache(text: &str) -> CacheAttributes {
+    own::add();
     text.parse().unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use super::cache::{cache, cached, plan, requests, text};
 use super::{all_commands, counts, replay, setup};
-use kvssd_cache::EvictionKind;
+use kvssd_cache::EvictionPolicy;
 use kvssd_designs::{BLOCK, DESIGNS};
 use kvssd_ftl::Design;
 use kvssd_measure::Quiet;
@@ -27,7 +27,7 @@ fn every_command_does_what_a_map_does_on_blocks_too() {
 fn a_full_cache_on_blocks_refuses_nothing_whatever_its_policy() {
     let requests = requests(60_000, 200_000, 1);
     let text = text(&requests);
-    for eviction in EvictionKind::ALL {
+    for eviction in EvictionPolicy::ALL {
         let raw_bytes = setup(&BLOCK, Pace::Closed).profile.geometry.raw_bytes();
         let setup = ReplaySetup { threads: 8, ..cached(&BLOCK, plan(eviction, 2 * raw_bytes)) };
         let report = replay(&setup, TraceName::Csv, text.as_bytes());
@@ -45,7 +45,7 @@ fn a_full_cache_on_blocks_refuses_nothing_whatever_its_policy() {
 #[test]
 fn values_of_several_commands_are_put_together_on_blocks() {
     let requests = requests(3_000, 6 << 20, 5);
-    let mut setup = cached(&BLOCK, plan(EvictionKind::Lru, u64::MAX / 2));
+    let mut setup = cached(&BLOCK, plan(EvictionPolicy::LRU, u64::MAX / 2));
     setup.value_bytes_max = Some(8 << 20);
     let report = replay(&setup, TraceName::Csv, text(&requests).as_bytes());
     assert_eq!((counts(&report).refused_full, counts(&report).values_cut), (0, 0));
@@ -79,7 +79,7 @@ fn streams_have_placement_handles_of_their_own_and_the_drive_honours_them() {
     let written = |handles: u32, column: &str| {
         let design = Design { placement_handles: handles, ..BLOCK };
         // Some write over what others do.
-        let setup = ReplaySetup { threads: 8, ..cached(&design, plan(EvictionKind::Lru, u64::MAX / 2)) };
+        let setup = ReplaySetup { threads: 8, ..cached(&design, plan(EvictionPolicy::LRU, u64::MAX / 2)) };
         replay(&setup, TraceName::Csv, two_tenants(column).as_bytes()).write_amplification.unwrap()
     };
     let (mixed, apart, untold) = (written(1, "tenant"), written(3, "tenant"), written(3, "colour"));
@@ -93,7 +93,7 @@ fn large_values_are_moved_by_every_design_as_fast_as_blocks_are() {
     let mut text = "key,op,size\n".to_owned();
     (0..800).for_each(|_| writeln!(text, "key{},set,1048576", random.below(90)).unwrap());
     let took = |design: &Design| {
-        let setup = ReplaySetup { threads: 8, ..cached(design, plan(EvictionKind::Lru, u64::MAX / 2)) };
+        let setup = ReplaySetup { threads: 8, ..cached(design, plan(EvictionPolicy::LRU, u64::MAX / 2)) };
         replay(&setup, TraceName::Csv, text.as_bytes()).simulated_ns
     };
     let blocks = took(&BLOCK);
@@ -105,7 +105,7 @@ fn large_values_are_moved_by_every_design_as_fast_as_blocks_are() {
 
 #[test]
 fn a_block_drive_keeps_no_cache_by_itself_and_says_so() {
-    let setup = ReplaySetup { is_drives_cache: true, ..cached(&BLOCK, plan(EvictionKind::Lru, 1 << 20)) };
+    let setup = ReplaySetup { is_drives_cache: true, ..cached(&BLOCK, plan(EvictionPolicy::LRU, 1 << 20)) };
     let reader = TraceReader::new(&b"key\nk\n"[..], b"", TraceName::Csv.format(1), BadLines::Stop);
     let error = setup.replay(Trace::once(TraceName::Csv, reader), &mut Quiet).unwrap_err().to_string();
     assert!(error.starts_with("--cache-in drive: a drive of blocks") && !error.contains('\n'), "{error}");

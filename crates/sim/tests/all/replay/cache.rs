@@ -2,7 +2,7 @@
 
 use super::{counts, replay, setup};
 use crate::side_by_side::side_by_side;
-use kvssd_cache::{AdmissionRule, Cache, CachePlan, EvictionKind, PairId};
+use kvssd_cache::{AdmissionPolicy, Cache, CachePlan, EvictionPolicy, PairId};
 use kvssd_designs::{BLOCK, DESIGNS, PLUS, TESSERA};
 use kvssd_ftl::Design;
 use kvssd_sim::replay::ReplaySetup;
@@ -30,7 +30,7 @@ pub(super) fn text(requests: &[(u64, u64)]) -> String {
     text
 }
 
-pub(super) fn plan(eviction: EvictionKind, budget_bytes: u64) -> CachePlan {
+pub(super) fn plan(eviction: EvictionPolicy, budget_bytes: u64) -> CachePlan {
     CachePlan { budget_bytes, eviction, admission: Vec::new() }
 }
 
@@ -61,7 +61,7 @@ fn a_full_drive_that_is_a_cache_by_itself_refuses_nothing_whatever_its_design_an
 fn full_caches_refuse_nothing(is_drives_cache: bool, check: impl Fn(&RunReport) + Sync) {
     let requests = requests(60_000, 200_000, 1);
     let text = text(&requests);
-    let kinds = EvictionKind::ALL.into_iter().cycle();
+    let kinds = EvictionPolicy::ALL.into_iter().cycle();
     let cases: Vec<_> = DESIGNS.into_iter().zip(kinds).collect();
     side_by_side(&cases, |(design, eviction)| {
         let raw_bytes = setup(design, Pace::Closed).profile.geometry.raw_bytes();
@@ -85,7 +85,7 @@ fn full_caches_refuse_nothing(is_drives_cache: bool, check: impl Fn(&RunReport) 
 fn a_full_cache_of_values_in_segments_refuses_nothing_either() {
     let requests = requests(3_000, 6 << 20, 5);
     let text = text(&requests);
-    let mut setup = cached(&PLUS, plan(EvictionKind::Lru, u64::MAX / 2));
+    let mut setup = cached(&PLUS, plan(EvictionPolicy::LRU, u64::MAX / 2));
     setup.value_bytes_max = Some(8 << 20);
     setup.profile.geometry.oob_bytes = 512;
     let raw_bytes = setup.profile.geometry.raw_bytes();
@@ -102,7 +102,7 @@ fn a_full_cache_of_values_in_segments_refuses_nothing_either() {
 fn hits_are_those_of_the_policy_without_a_drive() {
     let requests = requests(20_000, 20_000, 2);
     let text = text(&requests);
-    for eviction in EvictionKind::ALL {
+    for eviction in EvictionPolicy::ALL {
         let plan = plan(eviction, 20 << 20);
         let mut alone = Cache::new(&plan);
         let (mut hits, mut hit_bytes) = (0, 0);
@@ -130,7 +130,7 @@ fn hits_are_those_of_the_policy_without_a_drive() {
 
 #[test]
 fn who_is_kept_out_is_not_written_and_what_the_drive_had_of_it_goes() {
-    let plan = CachePlan { admission: vec![AdmissionRule::AtMost(1000)], ..plan(EvictionKind::Lru, 1 << 20) };
+    let plan = CachePlan { admission: vec![AdmissionPolicy::AT_MOST.rule(1000)], ..plan(EvictionPolicy::LRU, 1 << 20) };
     let text = "timestamp,key,op,size\n0,a,set,500\n0,a,get,0\n0,a,set,5000\n0,a,get,0\n0,b,set,2000\n0,b,get,0\n";
     let report = replay(&cached(&TESSERA, plan), TraceName::Csv, text.as_bytes());
     let (counts, cache) = (counts(&report), cache(&report));
@@ -141,7 +141,7 @@ fn who_is_kept_out_is_not_written_and_what_the_drive_had_of_it_goes() {
 #[test]
 fn times_to_live_are_the_traces() {
     let text = "timestamp,key,op,size,ttl\n0,a,set,10,5\n0,b,set,10,0\n4,a,get,0,0\n5,a,get,0,0\n6,b,get,0,0\n7,a,set,10,9\n8,a,get,0,0\n";
-    let report = replay(&cached(&PLUS, plan(EvictionKind::TimeToLive, 1 << 20)), TraceName::Csv, text.as_bytes());
+    let report = replay(&cached(&PLUS, plan(EvictionPolicy::TIME_TO_LIVE, 1 << 20)), TraceName::Csv, text.as_bytes());
     let (counts, cache) = (counts(&report), cache(&report));
     assert_eq!((counts.hits, counts.misses, counts.ttls_ignored), (3, 1, 0));
     assert_eq!((cache.expired, cache.evicted, counts.pairs), (1, 0, 2));
@@ -151,7 +151,7 @@ fn times_to_live_are_the_traces() {
 fn a_prefix_is_loaded_up_to_the_first_block_that_is_missing() {
     let lines = [&[1, 2, 4][..], &[1, 2, 3, 4, 5], &[6, 1], &[1, 2, 3]];
     let text: String = lines.iter().map(|ids| format!("{{\"timestamp\": 0, \"hash_ids\": {ids:?}}}\n")).collect();
-    let report = replay(&cached(&PLUS, plan(EvictionKind::Lru, 1 << 20)), TraceName::Mooncake, text.as_bytes());
+    let report = replay(&cached(&PLUS, plan(EvictionPolicy::LRU, 1 << 20)), TraceName::Mooncake, text.as_bytes());
     let (counts, cache) = (counts(&report), cache(&report));
     let prefixes = counts.prefixes.unwrap();
     assert_eq!((prefixes.requests, prefixes.blocks, prefixes.loaded_blocks), (4, 13, 5));
@@ -169,7 +169,8 @@ fn times_to_live_refuse_nothing_on_a_full_drive() {
     for number in 0..2 * raw_bytes / 100_000 {
         writeln!(text, "0,key{number},set,100000,{}", 10_000_000 - number).unwrap();
     }
-    let report = replay(&cached(&PLUS, plan(EvictionKind::TimeToLive, 2 * raw_bytes)), TraceName::Csv, text.as_bytes());
+    let report =
+        replay(&cached(&PLUS, plan(EvictionPolicy::TIME_TO_LIVE, 2 * raw_bytes)), TraceName::Csv, text.as_bytes());
     let found = cache(&report);
     assert!(found.evicted > 0 && found.budget_bytes_end < found.budget_bytes);
     assert_eq!(counts(&report).refused_full, 0);
@@ -185,7 +186,7 @@ fn a_block_that_left_before_it_was_retrieved_is_not_loaded() {
             format!("{{\"timestamp\": 0, \"hash_ids\": {ids:?}}}\n")
         })
         .collect();
-    let setup = ReplaySetup { threads: 20, ..cached(&PLUS, plan(EvictionKind::Fifo, 90_000)) };
+    let setup = ReplaySetup { threads: 20, ..cached(&PLUS, plan(EvictionPolicy::FIFO, 90_000)) };
     let report = replay(&setup, TraceName::Mooncake, text.as_bytes());
     let counts = counts(&report);
     assert!(counts.misses > 0, "some left");
@@ -198,7 +199,8 @@ fn who_comes_in_by_frequency_does_not_hang_on_the_number_of_threads() {
     let text: String = (0..500).flat_map(|key| vec![format!("key{key},10000\n"); 8]).collect();
     let text = format!("key,size\n{text}");
     for threads in [1, 8] {
-        let plan = CachePlan { admission: vec![AdmissionRule::Asked(2)], ..plan(EvictionKind::Lru, 100 << 20) };
+        let plan =
+            CachePlan { admission: vec![AdmissionPolicy::ASKED.rule(2)], ..plan(EvictionPolicy::LRU, 100 << 20) };
         let report = replay(&ReplaySetup { threads, ..cached(&PLUS, plan) }, TraceName::Csv, text.as_bytes());
         assert_eq!((cache(&report).admitted, counts(&report).filled), (500, 500), "{threads} threads");
     }
@@ -209,7 +211,8 @@ fn who_comes_in_by_frequency_does_not_hang_on_the_number_of_threads() {
 fn what_is_kept_out_counts_as_stored_nowhere() {
     let text = text(&requests(20_000, 20_000, 5));
     let [host, drive] = [false, true].map(|is_drives_cache| {
-        let plan = CachePlan { admission: vec![AdmissionRule::AtMost(3000)], ..plan(EvictionKind::Lru, 2 << 20) };
+        let plan =
+            CachePlan { admission: vec![AdmissionPolicy::AT_MOST.rule(3000)], ..plan(EvictionPolicy::LRU, 2 << 20) };
         replay(&ReplaySetup { is_drives_cache, ..cached(&PLUS, plan) }, TraceName::Csv, text.as_bytes())
     });
     assert!(cache(&drive).kept_out > 1000 && cache(&drive).kept_out == cache(&host).kept_out);
@@ -224,7 +227,7 @@ fn what_is_kept_out_counts_as_stored_nowhere() {
 fn a_value_larger_than_the_budget_leaves_no_old_one_to_be_hit_whoever_keeps_the_cache() {
     let text = "key,op,value_size\na,set,100\na,get,1\na,set,5000\na,get,1\na,get,1\n";
     for is_drives_cache in [false, true] {
-        let setup = ReplaySetup { is_drives_cache, ..cached(&PLUS, plan(EvictionKind::Lru, 4096)) };
+        let setup = ReplaySetup { is_drives_cache, ..cached(&PLUS, plan(EvictionPolicy::LRU, 4096)) };
         let report = replay(&setup, TraceName::Csv, text.as_bytes());
         assert_eq!((counts(&report).hits, counts(&report).misses), (1, 2), "{is_drives_cache}");
     }
@@ -243,7 +246,7 @@ fn misses_of_one_key_that_are_under_way_store_it_once() {
 fn the_figures_begin_behind_the_warm_up() {
     let requests = requests(4_000, 20_000, 3);
     let text = text(&requests);
-    let whole = cached(&PLUS, plan(EvictionKind::S3Fifo, 8 << 20));
+    let whole = cached(&PLUS, plan(EvictionPolicy::S3_FIFO, 8 << 20));
     let warm = ReplaySetup { warm_up: 3_000, ..whole.clone() };
     let [all, rest] = [&whole, &warm].map(|setup| replay(setup, TraceName::Csv, text.as_bytes()));
     assert_eq!((all.operations, rest.operations), (4_000, 1_000));
