@@ -215,7 +215,9 @@ pub(crate) fn open(files: &Arc<dyn Files>, path: &Path, options: OpenOptions) ->
 
 fn create(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<Vec<Drive>, Error> {
     let invalid = |why: String| Error::InvalidOptions { why };
-    let design = image_design(&options.design).map_err(|error| invalid(error.to_string()))?;
+    let mut design = image_design(&options.design).map_err(|error| invalid(error.to_string()))?;
+    let set = options.parameters.iter().try_for_each(|(name, value)| design.set(name, value));
+    set.map_err(|error| invalid(error.to_string()))?;
     let Options { create_bytes, preallocate, sync, value_bytes_max, cache_bytes, partitions, .. } = *options;
     let profile = partition_profile(create_bytes, partitions).map_err(|error| invalid(error.to_string()))?;
     let identity = Some(files.image_number());

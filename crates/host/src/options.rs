@@ -30,6 +30,8 @@ pub struct Options {
     pub create_bytes: u64,
     /// The firmware of a new image, which has room for 16 namespaces.
     pub design: String,
+    /// Parameters of the firmware of a new image, by name, and what they are set to. They are kept in the image.
+    pub parameters: Vec<(String, String)>,
     /// The largest value of a new image, up to 256 MiB ([`kvssd_device::LARGE_VALUE_BYTES_MAX`]). `None` is 2 MiB, or a
     /// superblock of the image (1/256 of its flash, at least 512 KiB) if that is less. Large values cost a byte a
     /// value, half of the namespaces, and a look-up before each change while there are any.
@@ -59,6 +61,7 @@ impl Default for Options {
             missing: Missing::Create,
             create_bytes: 1 << 30,
             design: "plus".to_owned(),
+            parameters: Vec::new(),
             value_bytes_max: None,
             partitions: 1,
             preallocate: false,

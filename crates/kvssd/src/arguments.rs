@@ -18,6 +18,7 @@ use image::{
     CreateOptions, DeleteOptions, DumpOptions, ExistOptions, GetOptions, ImageOptions, ListOptions, LoadOptions,
     PutOptions, StatOptions,
 };
+use kvssd_designs::split_overrides;
 use namespace::NamespaceAction;
 use replay::ReplayOptions;
 pub use report::ReportOptions;
@@ -182,6 +183,9 @@ pub struct CrashOptions {
     /// A design, or all of them
     #[arg(long, default_value = "all", value_name = "NAME")]
     pub design: String,
+    /// Sets a parameter of the designs that have it (see `kvssd designs`): design.victims=cost-benefit
+    #[arg(long, value_name = "KEY=VALUE", value_parser = of_design)]
+    pub set: Vec<Assignment>,
     /// Cuts for each design and semantics
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub cuts: u32,
@@ -238,6 +242,13 @@ pub enum Paper {
     Fdp,
     /// All of them
     All,
+}
+
+/// A parameter of a design, without the `design.` before it, and what it is set to.
+fn of_design(text: &str) -> Result<Assignment, String> {
+    let (mut of_design, _) = split_overrides(&[assignment(text)?]);
+    let wrong = || "it is a parameter of the design: write it as design.NAME=value (see `kvssd designs`)".to_owned();
+    of_design.pop().ok_or_else(wrong)
 }
 
 fn assignment(text: &str) -> Result<Assignment, String> {

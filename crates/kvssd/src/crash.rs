@@ -12,6 +12,7 @@ use kvssd_conformance::power_cuts::{Campaign, CrashReport};
 use kvssd_designs::DESIGNS;
 use kvssd_flash::PowerLoss;
 use kvssd_ftl::Design;
+use kvssd_sim::bench::{Assignment, designs};
 use serde_json::json;
 
 /// Runs the campaigns: each design under each semantics.
@@ -34,7 +35,7 @@ fn of_drives(options: &CrashOptions) -> Result<Reports, Failure> {
         Campaign { design, power_loss, seed, cuts, media_faults }.run(progress)
     })?;
     let losses = reports.iter().map(|report| report.losses.len()).sum();
-    Ok((reports.iter().map(text_of).collect(), json!(reports), losses))
+    Ok((reports.iter().map(|report| text_of(report, options)).collect(), json!(reports), losses))
 }
 
 #[cfg(feature = "papers")]
@@ -51,9 +52,9 @@ pub fn each<R, E: Into<Failure>>(
     all: &[Design],
     campaign: impl Fn(Design, PowerLoss, &mut Progress) -> Result<R, E>,
 ) -> Result<Vec<R>, Failure> {
-    let designs = match options.design.as_str() {
-        "all" => all.to_vec(),
-        name => vec![kvssd_designs::named(name)?],
+    let names = match options.design.as_str() {
+        "all" => all.iter().map(|design| design.name.to_owned()).collect(),
+        name => vec![name.to_owned()],
     };
     let semantics = match options.semantics {
         None => vec![PowerLoss::Protected, PowerLoss::Volatile],
@@ -62,7 +63,7 @@ pub fn each<R, E: Into<Failure>>(
     };
     let mut progress = Progress::new();
     let mut reports = Vec::new();
-    for design in designs {
+    for design in designs(&names, &options.set)? {
         for &power_loss in &semantics {
             reports.push(silently(|| campaign(design.clone(), power_loss, &mut progress))?);
         }
@@ -79,7 +80,13 @@ fn silently<T, E: Into<Failure>>(work: impl FnOnce() -> Result<T, E>) -> Result<
     result.map_err(Into::into)
 }
 
-fn text_of(report: &CrashReport) -> String {
+/// The options that set what this design has.
+fn set_of(design: &str, options: &CrashOptions) -> String {
+    let has = |set: &&Assignment| designs(&[design.to_owned()], std::slice::from_ref(set)).is_ok();
+    options.set.iter().filter(has).map(|(name, value)| format!(" --set design.{name}={value}")).collect()
+}
+
+fn text_of(report: &CrashReport, options: &CrashOptions) -> String {
     let CrashReport { design, semantics, cuts, mounts, mounts_cut, operations, losses, .. } = report;
     let mut text = format!(
         "{design}, {semantics}: {cuts} cuts, {mounts} mounts and {mounts_cut} cut short, {operations} operations, {} pairs \
@@ -101,9 +108,10 @@ fn text_of(report: &CrashReport) -> String {
         );
     }
     let faults = if report.media_faults { " --media-faults" } else { "" };
+    let set = set_of(design, options);
     for loss in losses {
         text += &format!(
-            "  {}\n  again: kvssd crash --design {design} --semantics {semantics} --seed {} --cuts {}{faults}\n",
+            "  {}\n  again: kvssd crash --design {design} --semantics {semantics} --seed {} --cuts {}{faults}{set}\n",
             loss.what, loss.seed, loss.cut
         );
     }

@@ -12,12 +12,13 @@ use std::path::Path;
 
 /// Makes an image.
 pub fn create(options: &CreateOptions) -> Outcome {
-    let CreateOptions { image, size, design, value_bytes_max, partitions, preallocate } = options;
+    let CreateOptions { image, size, design, set, value_bytes_max, partitions, preallocate } = options;
     refuse_url(image, "made")?;
     let options = Options {
         missing: Missing::CreateNew,
         create_bytes: *size,
         design: design.clone(),
+        parameters: set.clone(),
         value_bytes_max: *value_bytes_max,
         partitions: *partitions,
         preallocate: *preallocate,

@@ -86,6 +86,7 @@ impl RawStore {
             sync,
             read_only,
             cache_bytes,
+            ..Options::default()
         };
         let opened = || kvssd_host::open(drive, options).map_err(|error| of_opening(&error, read_only));
         let store = heeding_signals(py, opened)?;

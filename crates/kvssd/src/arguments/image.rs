@@ -1,5 +1,6 @@
 //! The options of the commands that work on an image, or on a drive on the wire.
 
+use super::Assignment;
 use super::namespace::InNamespace;
 use crate::format::Format;
 use clap::Args;
@@ -24,6 +25,9 @@ pub struct CreateOptions {
     /// The firmware (see `kvssd designs`)
     #[arg(long, default_value = "plus", value_name = "NAME")]
     pub design: String,
+    /// Sets a parameter of the firmware (see `kvssd designs`), which the image keeps: design.victims=cost-benefit
+    #[arg(long, value_name = "KEY=VALUE", value_parser = super::of_design)]
+    pub set: Vec<Assignment>,
     /// The largest value, as 256MiB, which is the most; beyond 2 MiB (of an image of less than 512 MiB: beyond 1/256 of it) values are
     /// kept in segments, and every value takes a byte more
     #[arg(long, value_parser = super::units::value_bytes, value_name = "SIZE")]

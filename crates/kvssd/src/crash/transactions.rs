@@ -1,6 +1,6 @@
 //! `kvssd crash --transactions`: power cuts in the middle of TPC-B and TPC-C.
 
-use super::{Reports, each};
+use super::{Reports, each, set_of};
 use crate::arguments::{CrashOptions, Experiment};
 use crate::fail::Failure;
 use kvssd_designs::{BLOCK, DESIGNS};
@@ -16,10 +16,10 @@ pub fn of_transactions(options: &CrashOptions) -> Result<Reports, Failure> {
         TransactionCampaign { design, power_loss, seed, cuts }.run(progress)
     })?;
     let losses = reports.iter().map(|report| report.losses.len()).sum();
-    Ok((reports.iter().map(text_of).collect(), json!(reports), losses))
+    Ok((reports.iter().map(|report| text_of(report, options)).collect(), json!(reports), losses))
 }
 
-fn text_of(report: &TransactionCrashReport) -> String {
+fn text_of(report: &TransactionCrashReport, options: &CrashOptions) -> String {
     let TransactionCrashReport { design, semantics, cuts, committed, losses, .. } = report;
     let mut text = format!(
         "{design}, {semantics}: {cuts} cuts of {} drives, {committed} commits answered, {} attempts refused, {} conditions \
@@ -32,9 +32,10 @@ fn text_of(report: &TransactionCrashReport) -> String {
         report.batches_torn,
         report.losers_undone
     );
+    let set = set_of(design, options);
     for loss in losses {
         text += &format!(
-            "  {}\n  again: kvssd crash --transactions --design {design} --semantics {semantics} --seed {} --cuts {}\n",
+            "  {}\n  again: kvssd crash --transactions --design {design} --semantics {semantics} --seed {} --cuts {}{set}\n",
             loss.what, loss.seed, loss.cut
         );
     }

@@ -88,6 +88,33 @@ fn a_missing_key_is_status_1() {
 }
 
 #[test]
+fn parameters_of_the_firmware_are_chosen_when_an_image_is_made_and_kept_in_it() {
+    let desk = Desk::new();
+    for (design, set) in [("plus", "design.victims=cost-benefit"), ("pink", "design.table_pages=2")] {
+        done(
+            &desk,
+            &["create", design, "--size", "128MiB", "--design", design, "--partitions", "2", "--set", set],
+            b"",
+        );
+        done(&desk, &["put", design, "key", "value"], b"");
+        assert_eq!(done(&desk, &["get", design, "key"], b""), b"value");
+        done(&desk, &["check", design], b"");
+    }
+    let info = String::from_utf8(done(&desk, &["info", "plus"], b"")).unwrap();
+    assert!(info.contains("victims cost-benefit"), "{info}");
+    for (set, why) in [
+        ("design.nonsense=1", "plus has no such parameter"),
+        ("design.victims=least", "greedy, erase-counts, cost-benefit"),
+        ("design.occupancy_percent=0", "occupancy_percent"),
+        ("nand.erase_ns=5", "design.NAME=value"),
+    ] {
+        let said = message(&desk, &["create", "new.kv", "--size", "64MiB", "--set", set], 2);
+        assert!(said.contains(why), "{said}");
+        assert!(!desk.path("new.kv").exists());
+    }
+}
+
+#[test]
 fn a_put_makes_an_image_and_says_so() {
     let desk = Desk::new();
     let output = run(&desk, &["put", "new.kv", "a", "1"], b"");
