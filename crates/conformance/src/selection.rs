@@ -4,8 +4,8 @@ use kvssd_designs::DESIGNS;
 use kvssd_ftl::Design;
 use std::env;
 
-/// Names with commas between them.
-const VARIABLE: &str = "DESIGN";
+/// Names of designs with commas between them.
+const DESIGN: &str = "DESIGN";
 
 /// The designs that come along and that `DESIGN` names, or all of them where it is not set.
 ///
@@ -13,10 +13,15 @@ const VARIABLE: &str = "DESIGN";
 /// When it names a design that there is not.
 #[must_use]
 pub fn selected() -> Vec<Design> {
-    let Ok(names) = env::var(VARIABLE) else { return DESIGNS.to_vec() };
-    let named =
-        |name: &str| kvssd_designs::named(name.trim()).unwrap_or_else(|error| panic!("{VARIABLE}={names}: {error}"));
-    names.split(',').map(named).filter(Design::takes_keys).collect()
+    let Some(names) = names_in(DESIGN) else { return DESIGNS.to_vec() };
+    let named = |name: &String| kvssd_designs::named(name).unwrap_or_else(|error| panic!("{DESIGN}={name}: {error}"));
+    names.iter().map(named).filter(Design::takes_keys).collect()
+}
+
+/// The names in an environment variable, with commas between them. None where it is not set.
+pub(crate) fn names_in(variable: &str) -> Option<Vec<String>> {
+    let names = env::var(variable).ok()?;
+    Some(names.split(',').map(|name| name.trim().to_owned()).collect())
 }
 
 /// The names of the indexes of all designs that take keys, those that were added with them.

@@ -31,6 +31,7 @@ mod probe;
 mod record_table;
 mod rhik;
 pub mod section;
+mod sorted_words;
 mod tessera;
 
 pub use dram_hash::DramHashPlan;
@@ -46,4 +47,5 @@ pub use page_map::PageMapPlan;
 pub use probe::Entry as SlotEntry;
 pub use record_table::{RecordTable, Signature};
 pub use rhik::RhikPlan;
+pub use sorted_words::SortedWords;
 pub use tessera::TesseraPlan;

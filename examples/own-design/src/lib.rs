@@ -10,9 +10,7 @@
 //!
 //! At most two flash reads find a word, and one more the record. The number of pairs has a limit, which keeps buckets from overflowing.
 
-mod bucket;
-
-use crate::bucket::{Bucket, PLACE_BITS, comparisons, count_below, place_of, words};
+use kvssd_designs::SortedWords;
 use kvssd_ftl::index::{
     Forecast, IndexEntry, Outlook, PairChange, Parameters, Position, Room, SavedSections, Search, SectionForm,
     SectionIndex, SectionPlan, View, Visit,
@@ -20,6 +18,8 @@ use kvssd_ftl::index::{
 use kvssd_ftl::{Design, Grain, IndexChoice};
 use kvssd_types::{Key, KvError};
 
+/// Bits of a place.
+const PLACE_BITS: u32 = 40;
 /// Bits of a fingerprint.
 const FINGERPRINT_BITS: u32 = 23;
 
@@ -43,7 +43,7 @@ pub fn design() -> Design {
 
 #[derive(Clone)]
 pub struct TwoChoice {
-    form: Bucket,
+    form: SortedWords,
     bucket_bits: u32,
     pairs: u64,
     pairs_max: u64,
@@ -64,7 +64,7 @@ impl SectionPlan for TwoChoicePlan {
         if room.grains >= 1 << PLACE_BITS || self.flash_bytes_per_slot < 8 || self.load_percent_max > 95 {
             return Err("two-choice takes 2^40 grains, slots of 8 bytes at least, and 95 % of these".to_owned());
         }
-        let form = Bucket { page_bytes: room.page_bytes };
+        let form = SortedWords { bytes: room.page_bytes };
         let buckets = (room.raw_bytes / u64::from(self.flash_bytes_per_slot)).div_ceil(form.slots() as u64);
         let bucket_bits = buckets.next_power_of_two().max(2).ilog2();
         let pairs_max = ((form.slots() as u64) << bucket_bits) * u64::from(self.load_percent_max) / 100;
@@ -75,10 +75,15 @@ impl SectionPlan for TwoChoicePlan {
     fn forecast(&self, index: &TwoChoice, outlook: &Outlook) -> Option<Forecast> {
         let (buckets, form) = (index.sections(), index.form());
         let directory_bytes = buckets * form.directory_entry_bytes();
-        let mut forecast = Forecast::of_sections(outlook, buckets, form.page_bytes.into(), directory_bytes);
+        let mut forecast = Forecast::of_sections(outlook, buckets, form.bytes.into(), directory_bytes);
         forecast.visits.push(Visit { reached: 0.5, ..forecast.visits[0] });
         Some(forecast)
     }
+}
+
+/// The place that a word names.
+fn place_of(word: u64) -> Grain {
+    Grain(word & ((1 << PLACE_BITS) - 1))
 }
 
 impl TwoChoice {
@@ -96,14 +101,14 @@ impl TwoChoice {
     /// The places of pairs with that tag in their bucket of a level.
     fn places(&self, bucket: &[u8], tag: u64, level: u32) -> impl Iterator<Item = Grain> {
         let [first, limit] = [0, (1 << PLACE_BITS) - 1].map(|place| self.word(tag, level, Grain(place)));
-        words(bucket, first, limit).map(place_of)
+        SortedWords::words(bucket, first, limit).map(place_of)
     }
 }
 
 impl SectionIndex for TwoChoice {
-    type Form = Bucket;
+    type Form = SortedWords;
 
-    fn form(&self) -> Bucket {
+    fn form(&self) -> SortedWords {
         self.form
     }
 
@@ -130,7 +135,7 @@ impl SectionIndex for TwoChoice {
 
     fn find(&self, bucket: &[u8], tag: u64, place: Grain) -> (bool, u32) {
         let is_there = (0..2).any(|level| self.places(bucket, tag, level).any(|other| other == place));
-        (is_there, comparisons(bucket))
+        (is_there, SortedWords::comparisons(bucket))
     }
 
     fn place_of(&self, bucket: &[u8], tag: u64) -> Option<Grain> {
@@ -138,7 +143,7 @@ impl SectionIndex for TwoChoice {
     }
 
     fn entries(&self, number: u64, bucket: &[u8]) -> impl Iterator<Item = IndexEntry> {
-        words(bucket, 0, u64::MAX).map(move |word| {
+        SortedWords::words(bucket, 0, u64::MAX).map(move |word| {
             let (fingerprint, in_b) = (word >> (PLACE_BITS + 1), word >> PLACE_BITS & 1 == 1);
             let a = if in_b { self.other(number, fingerprint) } else { number };
             IndexEntry { tag: fingerprint << self.bucket_bits | a, place: place_of(word), note: 0 }
@@ -146,15 +151,15 @@ impl SectionIndex for TwoChoice {
     }
 
     /// The note is the level where the key is, or would be put.
-    fn locate(&self, buckets: &mut impl Search<Bucket>, _key: Key<'_>, hash: u64) -> Result<Position, KvError> {
+    fn locate(&self, buckets: &mut impl Search<SortedWords>, _key: Key<'_>, hash: u64) -> Result<Position, KvError> {
         let tag = self.first_tag(hash);
         let mut taken = [0; 2];
         for level in 0..2 {
             buckets.look_up_directory();
             let ticket = buckets.search(self.section_at(tag, level))?;
             let places: Vec<Grain> = self.places(buckets.bytes(ticket), tag, level).collect();
-            taken[level as usize] = count_below(buckets.bytes(ticket), u64::MAX);
-            buckets.compare(comparisons(buckets.bytes(ticket)).into());
+            taken[level as usize] = SortedWords::count(buckets.bytes(ticket));
+            buckets.compare(SortedWords::comparisons(buckets.bytes(ticket)).into());
             for place in places {
                 if buckets.verify(place)? {
                     return Ok(Position { tag, place: Some(place), hash, note: level, value_bytes: None });
@@ -167,7 +172,7 @@ impl SectionIndex for TwoChoice {
         Ok(Position { tag, place: None, hash, note: level, value_bytes: None })
     }
 
-    fn change(&mut self, view: &mut View<'_, '_, Bucket>, change: &PairChange<'_>) -> Result<bool, KvError> {
+    fn change(&mut self, view: &mut View<'_, '_, SortedWords>, change: &PairChange<'_>) -> Result<bool, KvError> {
         self.pairs = change.count(self.pairs);
         let tag = change.tag();
         let levels = match *change {

@@ -25,6 +25,8 @@ use life::{Drive, Pairs};
 use serde::Serialize;
 use spaces::Spaces;
 use std::any::Any;
+use std::fmt;
+use thiserror::Error;
 
 /// Of so many drives in a row each is of another kind, or of the usual one.
 const KINDS: u64 = 8;
@@ -177,26 +179,36 @@ impl Campaign {
     }
 }
 
+/// What a campaign lost, a line each: the design, the semantics, the drive's seed and the cut; or why there is no campaign, or it proves nothing.
+#[derive(Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Losses(String);
+
+/// As it is read: `unwrap` prints this.
+impl fmt::Debug for Losses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\n{self}")
+    }
+}
+
 /// Runs a campaign of so many cuts under each semantics, as a test does.
 ///
 /// # Errors
-/// A line for each loss: the design, the semantics, the drive's seed and the cut; or why there is no campaign, or proves nothing.
-pub fn survives(design: &Design, cuts: u32) -> Result<(), String> {
+/// [`Losses`].
+pub fn survives(design: &Design, cuts: u32) -> Result<(), Losses> {
     let mut lines = Vec::new();
     for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
         let campaign = Campaign { design: design.clone(), power_loss, seed: 1, cuts, media_faults: false };
-        let report = campaign.run(&mut Quiet).map_err(|error| error.to_string())?;
-        if report.splits_redone == 0 && design.index.plan().splits() {
-            lines.push(format!(
-                "power_cuts: {}, {}: no mount had a split to make again: ask for more cuts, or let SectionPlan::begin_small begin smaller",
-                report.design, report.semantics
-            ));
+        let report = campaign.run(&mut Quiet).map_err(|error| Losses(error.to_string()))?;
+        let of = format!("power_cuts: {}, {}", report.design, report.semantics);
+        if report.losses.is_empty() && report.splits_redone == 0 && design.index.plan().splits() {
+            let instead = "ask for more cuts, or let SectionPlan::begin_small begin smaller";
+            lines.push(format!("{of}: no mount had a split to make again: {instead}"));
         }
-        lines.extend(report.losses.iter().map(|Loss { seed, cut, what }| {
-            format!("power_cuts: {}, {}, seed {seed}, cut {cut}: {what}", report.design, report.semantics)
-        }));
+        let losses = report.losses.iter();
+        lines.extend(losses.map(|Loss { seed, cut, what }| format!("{of}, seed {seed}, cut {cut}: {what}")));
     }
-    if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
+    if lines.is_empty() { Ok(()) } else { Err(Losses(lines.join("\n"))) }
 }
 
 /// Looks at a whole drive that nobody has mounted since its power went.

@@ -21,6 +21,7 @@ pub use mistakes::worn;
 use crate::drive::Medium;
 use crate::power_cuts::words_of;
 use crate::report::{Failure, Report};
+use crate::selection::names_in;
 use crate::trial::Trial;
 use kvssd_ftl::Design;
 use std::fmt;
@@ -52,8 +53,11 @@ macro_rules! checks {
 const BOTH: &[Medium] = &Medium::ALL;
 const ROPES: &[Medium] = &[Medium::Ropes];
 
+/// Names the checks that [`run`] runs, with commas between them.
+const CHECK: &str = "CHECK";
+
 /// All checks.
-pub const SUITE: [Check; 32] = checks! {
+pub static SUITE: [Check; 32] = checks! {
     basics::random_operations_against_a_map on BOTH;
     basics::the_same_seed_gives_the_same_run on BOTH;
     basics::a_snapshot_goes_on_as_the_drive_does on BOTH;
@@ -88,20 +92,40 @@ pub const SUITE: [Check; 32] = checks! {
     lives::a_nearly_full_drive_takes_all_of_a_batch_or_nothing on ROPES;
 };
 
-/// Runs the whole suite on a design that takes keys.
+/// Runs the whole suite on a design that takes keys, or the checks that the environment variable `CHECK` names.
+///
+/// # Panics
+/// When it names a check that there is not.
 #[must_use]
 pub fn run(design: &Design) -> Report {
     let mut report = Report::default();
-    SUITE.iter().for_each(|check| report.add(run_check(check, design)));
+    chosen(names_in(CHECK).as_deref()).for_each(|check| report.add(run_check(check, design)));
     report
 }
 
-/// Runs a check on a design, on each medium of the check.
+/// The checks of these names, or all.
+fn chosen(names: Option<&[String]>) -> impl Iterator<Item = &'static Check> {
+    let known = SUITE.map(|check| check.name);
+    for name in names.into_iter().flatten() {
+        assert!(
+            known.contains(&name.as_str()),
+            "{CHECK}={name}: there is no such check; there are {}",
+            known.join(", ")
+        );
+    }
+    SUITE.iter().filter(move |check| names.is_none_or(|names| names.iter().any(|name| name == check.name)))
+}
+
+/// Runs a check on a design, on each medium of the check. On bytes an index that can begin small does.
 #[must_use]
 pub fn run_check(check: &Check, design: &Design) -> Report {
     let mut report = Report::default();
     for &medium in check.media {
-        let trial = Trial::new(design, medium);
+        let mut design = design.clone();
+        if medium == Medium::Bytes {
+            design.index.begin_small();
+        }
+        let trial = Trial::new(&design, medium);
         match catch_unwind(AssertUnwindSafe(|| (check.run)(&trial))) {
             Ok(()) => report.passed += 1,
             Err(panic) => report.failures.push(Failure {
@@ -127,6 +151,16 @@ mod tests {
             drive.store(&[number], random.below(100) as usize).unwrap();
         }
         assert!(trial.medium() == Medium::Ropes, "a key is lost");
+    }
+
+    #[test]
+    fn checks_are_chosen_by_name_and_a_name_that_there_is_not_is_told() {
+        let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(chosen(None).count(), SUITE.len());
+        let names = of(&["conditions_are_kept", "a_flush_puts_everything_into_flash"]);
+        assert!(chosen(Some(&names)).map(|check| check.name).eq(names.iter().map(String::as_str)));
+        let panic = catch_unwind(|| chosen(Some(&of(&["conditions"]))).count()).unwrap_err();
+        assert!(words_of(panic.as_ref()).starts_with("CHECK=conditions: there is no such check; there are random_op"));
     }
 
     #[test]

@@ -60,8 +60,10 @@ fn what_a_test_is_told_names_design_semantics_seed_and_cut() {
     let sound = kvssd_designs::named("kaml").unwrap();
     assert_eq!(survives(&sound, 20), Ok(()));
     // So few cuts end before any table has split, and prove nothing of that.
-    let proves_nothing = survives(&kvssd_designs::RHIK, 2).unwrap_err();
+    let proves_nothing = survives(&kvssd_designs::RHIK, 2).unwrap_err().to_string();
     assert!(proves_nothing.contains("no mount had a split to make again"), "{proves_nothing}");
     let lost = survives(&Design { planted: Some(PlantedBug::LostRelocation), ..sound }, 100).unwrap_err();
-    assert!(lost.starts_with("power_cuts: kaml, protected, seed 1, cut "), "{lost}");
+    let lines = lost.to_string();
+    assert!(lines.starts_with("power_cuts: kaml, protected, seed 1, cut ") && !lines.contains("proves"), "{lost}");
+    assert_eq!(format!("{lost:?}"), format!("\n{lines}"), "a test that unwraps shows lines");
 }

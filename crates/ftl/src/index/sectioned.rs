@@ -1,14 +1,13 @@
 //! An index of sections, from what is particular to it: see [`SectionIndex`].
 
 use crate::dram::DramUse;
-use crate::index::PairChange;
 use crate::index::lookups::Lookups;
 use crate::index::search::{Glance, Visit};
 use crate::index::section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 use crate::index::sections::Sections;
 use crate::index::{
-    Audit, DramTable, Fate, Growth, Index, IndexContents, IndexCounters, IndexFault, Move, OwnRecord, Position,
-    SectionForm, Sight, Uncompared, VerifyKey, View,
+    Audit, DramTable, Fate, Growth, Index, IndexContents, IndexCounters, IndexEntry, IndexFault, Move, OwnRecord,
+    PairChange, Position, SectionForm, Sight, Uncompared, VerifyKey, View,
 };
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
@@ -53,6 +52,20 @@ impl<I: SectionIndex> Sectioned<I> {
     pub fn parts<'v, 'm>(&'v mut self, io: &'v mut Io<'m>) -> (&'v mut I, View<'v, 'm, I::Form>) {
         let Sectioned { index, sections, lookups, budget_bytes, .. } = self;
         (index, View { io, sections, lookups, redo: None, budget_bytes: *budget_bytes })
+    }
+
+    /// Asserts that the sections which the index has split put each entry where it belongs.
+    fn check_halves(&mut self) {
+        for half in self.sections.take_halves() {
+            let Some(ticket) = self.sections.ticket(half) else { continue };
+            let of_another = |entry: &IndexEntry| !self.index.belongs(entry.tag, half);
+            if let Some(IndexEntry { tag, .. }) = self.index.entries(half, self.sections.bytes(ticket)).find(of_another)
+            {
+                panic!(
+                    "View::split: section {half} is a half that has an entry with tag {tag:#x}, which belongs elsewhere"
+                );
+            }
+        }
     }
 
     /// What is particular to it.
@@ -165,7 +178,9 @@ impl<I: SectionIndex> Index for Sectioned<I> {
 
     fn reserve(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
         let (index, mut view) = self.parts(io);
-        index.reserve(&mut view, position.tag)
+        index.reserve(&mut view, position.tag)?;
+        self.check_halves();
+        Ok(())
     }
 
     fn position_uncompared(&mut self, io: &mut Io<'_>, key: Key<'_>) -> Option<Position> {
@@ -256,7 +271,9 @@ impl<I: SectionIndex> Index for Sectioned<I> {
             self.sections.keep_to_budget(io)?;
         }
         let (index, mut view) = self.parts(io);
-        index.grow(&mut view)
+        index.grow(&mut view)?;
+        self.check_halves();
+        Ok(())
     }
 
     fn expect(&self, io: &Io<'_>, keys: &[Key<'_>]) {

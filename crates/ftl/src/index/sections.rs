@@ -74,6 +74,8 @@ pub(crate) struct Sections<F> {
     unwritten: BTreeMap<u64, Blob>,
     /// How many of the sections that leave next have been warmed.
     leavers_warm: usize,
+    /// Halves of sections that were split since somebody asked ([`Sections::take_halves`]).
+    halves: Vec<u64>,
 }
 
 /// Where a section is.
@@ -114,6 +116,7 @@ impl<F: SectionForm> Sections<F> {
             redo: Redo::default(),
             unwritten: BTreeMap::new(),
             leavers_warm: 0,
+            halves: Vec::new(),
         }
     }
 
@@ -135,12 +138,17 @@ impl<F: SectionForm> Sections<F> {
 
     /// Whether a section need not be looked at to know that it has nothing.
     pub(crate) fn is_nowhere(&self, number: u64) -> bool {
-        self.directory[number as usize].is_nowhere()
+        self.entry(number).is_nowhere()
+    }
+
+    #[inline]
+    fn entry(&self, number: u64) -> &DirectoryEntry {
+        self.directory.get(number as usize).unwrap_or_else(|| no_section(number, self.directory.len()))
     }
 
     /// The ticket of a section that is in DRAM.
     pub(crate) fn ticket(&self, number: u64) -> Option<Ticket> {
-        Some(self.directory[number as usize].cached).filter(|&ticket| ticket != Ticket::NONE)
+        Some(self.entry(number).cached).filter(|&ticket| ticket != Ticket::NONE)
     }
 
     /// The bytes of a section that is in DRAM.
@@ -150,7 +158,7 @@ impl<F: SectionForm> Sections<F> {
 
     /// Brings a section into DRAM.
     pub(crate) fn load(&mut self, io: &mut Io<'_>, number: u64) -> Result<Ticket, KvError> {
-        let directory = self.directory[number as usize];
+        let directory = *self.entry(number);
         if directory.cached != Ticket::NONE {
             if directory.place != Grain(0) {
                 let page = io.packing().page_of(directory.place);
@@ -160,6 +168,7 @@ impl<F: SectionForm> Sections<F> {
         }
         if directory.place == Grain(0) {
             let bytes = self.form.empty();
+            assert!(!bytes.is_empty(), "SectionForm::empty: a section has a byte at the least");
             self.count_footprint(bytes.len(), 0);
             return self.admit(io, number, bytes);
         }
@@ -312,6 +321,7 @@ impl<F: SectionForm> Sections<F> {
     /// Appends a section to the map log; the directory says where it lies.
     fn append(&mut self, io: &mut Io<'_>, number: u64, bytes: Blob) -> Result<Grain, KvError> {
         let length = bytes.len();
+        assert!(length > 0, "SectionForm: section {number} is empty, and has a byte at the least");
         let place = io.append_own(self.first_number + number, bytes)?;
         self.counters.bytes_written[usize::from(io.background)] += length as u64;
         let directory = &mut self.directory[number as usize];
@@ -361,7 +371,13 @@ impl<F: SectionForm> Sections<F> {
             self.count_footprint(part.len(), 0);
             self.admit(io, half, part)?;
         }
+        self.halves.extend(halves);
         Ok(())
+    }
+
+    /// The halves that [`Sections::split`] has made since this was asked for.
+    pub(crate) fn take_halves(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.halves)
     }
 
     /// As [`Index::relocate_own`](crate::index::Index::relocate_own).
@@ -450,6 +466,11 @@ impl<F: SectionForm> Sections<F> {
         let page_bytes = u64::from(self.page_bytes);
         page_bytes / (page_bytes / bytes as u64)
     }
+}
+
+#[cold]
+fn no_section(number: u64, sections: usize) -> ! {
+    panic!("the index names section {number}, and has {sections}: section_of, section_at or a split gave that number")
 }
 
 /// Gives up the section at `old`. If it is `forgotten`, memory has let go of its bytes already.

@@ -8,7 +8,7 @@ use std::ops::Deref;
 
 /// What a section looks like in bytes.
 pub trait SectionForm: Send + Sync {
-    /// A section without entries.
+    /// A section without entries. It has a byte at the least, as every section does; an edit may change how many there are.
     fn empty(&self) -> Blob;
 
     /// The most bytes that a section takes.
@@ -36,7 +36,7 @@ impl<'s, 'm> SectionEdit<'s, 'm> {
         SectionEdit { cached, on_flash, io }
     }
 
-    /// Its bytes, to be changed. Memory lets go of the section on flash: nobody will read that again.
+    /// Its bytes, to be changed, or replaced by more or fewer. Memory lets go of the section on flash: nobody will read that again.
     #[inline]
     pub fn to_mut(&mut self) -> &mut Blob {
         if self.io.moves_dirty_nothing() && !self.cached.dirty && self.on_flash != Grain(0) {
