@@ -3,6 +3,7 @@
 use crate::drive::{Drive, Medium};
 use crate::trial::Trial;
 use kvssd_types::{Command, KvError, NamespaceId, Reply, StoreCondition};
+use std::collections::BTreeSet;
 
 pub(super) fn random_operations_against_a_map(trial: &Trial) {
     for seed in 0..3 {
@@ -180,6 +181,32 @@ pub(super) fn a_list_names_every_key_once_in_a_stable_order_from_any_key_on(tria
     let rest = drive.list(head.last().map(|key| &**key), usize::MAX);
     assert!(tail.iter().all(|key| rest.contains(key)));
     assert_eq!(told(&mut drive), drive.keys(), "no key comes back");
+}
+
+/// Hosts list page by page while others store: keys that are there all the time are all listed, whatever comes, moves or splits.
+pub(super) fn a_list_that_goes_on_while_keys_come_has_all_that_stay(trial: &Trial) {
+    let mut drive = trial.drive();
+    let mut random = trial.random(6);
+    let stay: BTreeSet<Box<[u8]>> = (0..600u32).map(|number| Box::from(number.to_be_bytes())).collect();
+    for key in &stay {
+        drive.store(key, 40).unwrap();
+    }
+    let (mut listed, mut came) = (drive.list(None, 7), 600u32);
+    loop {
+        for _ in 0..3 {
+            came += 1;
+            drive.store(&came.to_be_bytes(), 40).unwrap();
+            drive.store(&(random.below(600) as u32).to_be_bytes(), 60).unwrap();
+        }
+        let page = drive.list(listed.last().map(|key| &**key), 8);
+        let is_last = page.len() < 8;
+        listed.extend(page);
+        if is_last {
+            break;
+        }
+    }
+    let missed: Vec<_> = stay.iter().filter(|key| !listed.contains(key)).collect();
+    assert!(missed.is_empty(), "{} keys that stayed are not listed, as {:?}; {came} came", missed.len(), missed[0]);
 }
 
 pub(super) fn a_flush_puts_everything_into_flash(trial: &Trial) {

@@ -57,7 +57,7 @@ const ROPES: &[Medium] = &[Medium::Ropes];
 const CHECK: &str = "CHECK";
 
 /// All checks.
-pub static SUITE: [Check; 32] = checks! {
+pub static SUITE: [Check; 33] = checks! {
     basics::random_operations_against_a_map on BOTH;
     basics::the_same_seed_gives_the_same_run on BOTH;
     basics::a_snapshot_goes_on_as_the_drive_does on BOTH;
@@ -67,6 +67,7 @@ pub static SUITE: [Check; 32] = checks! {
     basics::values_of_every_size_come_back_whole_and_in_parts on BOTH;
     basics::conditions_are_kept on BOTH;
     basics::a_list_names_every_key_once_in_a_stable_order_from_any_key_on on BOTH;
+    basics::a_list_that_goes_on_while_keys_come_has_all_that_stay on BOTH;
     basics::a_flush_puts_everything_into_flash on BOTH;
     iterators::an_iterator_sees_the_drive_of_the_moment_when_it_was_made on ROPES;
     iterators::pairs_that_were_seen_before_are_those_of_the_moment on ROPES;

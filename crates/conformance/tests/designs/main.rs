@@ -85,6 +85,7 @@ suite! {
     values_of_every_size_come_back_whole_and_in_parts
     conditions_are_kept
     a_list_names_every_key_once_in_a_stable_order_from_any_key_on
+    a_list_that_goes_on_while_keys_come_has_all_that_stay
     a_flush_puts_everything_into_flash
     an_iterator_sees_the_drive_of_the_moment_when_it_was_made
     pairs_that_were_seen_before_are_those_of_the_moment

@@ -41,7 +41,8 @@
 //!   [`SectionIndex::save`] and [`SectionIndex::restore`]; a check compares [`SectionIndex::pairs`] with the entries.
 //! - A redone change has no key, except for [`PairChange::Insert`] where [`SectionIndex::notes_keys`] says so.
 //!
-//! **Lists.** The order stays as it is while no key comes or goes. The list that comes along orders pairs of one tag by
+//! **Lists.** The order stays as it is while no key comes or goes. Who lists page by page while keys come sees all that stay: a split moves no
+//! pair from behind such a page to before it. The list that comes along goes by the numbers of sections, and orders pairs of one tag by
 //! place: two of these change places when garbage collection moves one.
 //!
 //! **DRAM.** What the index keeps beside cached sections is in [`SectionIndex::dram`], under names that begin with
