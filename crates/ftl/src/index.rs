@@ -14,6 +14,7 @@ mod sectioned;
 mod sections;
 mod split_directory;
 mod split_index;
+mod split_order;
 mod view;
 
 pub use crate::parameters::{Parameter, Parameters};
@@ -31,6 +32,7 @@ pub use sectioned::Sectioned;
 pub use sections::{SavedSections, SectionCounters, SectionEdit, SectionForm, Ticket, cached_bytes};
 pub use split_directory::SplitDirectory;
 pub use split_index::{SplitForm, SplitIndex};
+pub use split_order::{list_in_split_order, pairs_in_split_order};
 pub use view::View;
 
 use crate::dram::DramUse;

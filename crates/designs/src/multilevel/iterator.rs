@@ -12,7 +12,9 @@
 
 use crate::record_table::Signature;
 use crate::rhik::{Rhik, RhikPlan};
-use kvssd_ftl::index::{Growth, Index, IndexPlan, PairChange, Room, Sectioned, SplitDirectory, SplitIndex};
+use kvssd_ftl::index::{
+    Growth, Index, IndexPlan, PairChange, Room, Sectioned, SplitDirectory, SplitIndex, pairs_in_split_order,
+};
 use kvssd_ftl::{DramUse, Grain, Io, PairPlace, readable};
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
@@ -160,7 +162,7 @@ impl IteratorBuckets {
         count: usize,
     ) -> Result<Vec<(SortKey, Signature)>, KvError> {
         let (rhik, mut tables) = self.records.parts(io);
-        let listed = rhik.pairs_from(&mut tables, first, count)?;
+        let listed = pairs_in_split_order(rhik, &mut tables, first, count)?;
         Ok(listed.into_iter().map(|order| (order, signature_of((order.0.reverse_bits(), order.1)))).collect())
     }
 

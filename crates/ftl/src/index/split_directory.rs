@@ -99,12 +99,7 @@ impl SplitDirectory {
     /// The next section in the order of the reversed bits, which no split changes. That of 0 is the first.
     #[must_use]
     pub fn next(&self, section: u64) -> Option<u64> {
-        let (mut low, mut bit) = (Self::low_of(section), 1u64.checked_shl(Self::depth_of(section))? >> 1);
-        while bit > 0 && low & bit != 0 {
-            low &= !bit;
-            bit >>= 1;
-        }
-        (bit > 0).then(|| self.section_of(low | bit))
+        next_section(section, |tag| self.section_of(tag))
     }
 
     /// The position of a pair in the order of all. It is by reversed bits: neither a split nor an entry that moves within
@@ -150,6 +145,17 @@ impl TryFrom<Saved> for SplitDirectory {
         let can_be = is_power && pairs <= PAIRS_MAX && depths.iter().enumerate().all(agrees);
         can_be.then_some(SplitDirectory { depths, pairs }).ok_or("there is no directory with these depths")
     }
+}
+
+/// As [`SplitDirectory::next`], where something else knows how deep the section of a tag is.
+pub(super) fn next_section(section: u64, section_of: impl Fn(u64) -> u64) -> Option<u64> {
+    let (mut low, mut bit) =
+        (SplitDirectory::low_of(section), 1u64.checked_shl(SplitDirectory::depth_of(section))? >> 1);
+    while bit > 0 && low & bit != 0 {
+        low &= !bit;
+        bit >>= 1;
+    }
+    (bit > 0).then(|| section_of(low | bit))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 use crate::dram::DramUse;
 use crate::index::{
     Growth, IndexEntry, PairChange, Position, SavedSections, Search, SectionForm, SectionIndex, SplitDirectory, View,
+    list_in_split_order,
 };
 use crate::layout::address::Grain;
 use kvssd_flash::Blob;
@@ -153,38 +154,6 @@ pub trait SplitIndex: Clone + Send + Sync {
         view.resize(self.directory().numbers(), self.cache_bytes_max(view.budget_bytes()));
         view.split(section, SplitDirectory::halves_of(section), parts)
     }
-
-    /// Up to `count` pairs in their order ([`SplitDirectory::order`]), from `first` on.
-    ///
-    /// # Errors
-    /// What the flash operations answer.
-    fn pairs_from(
-        &self,
-        view: &mut View<'_, '_, Self::Form>,
-        first: (u64, Grain),
-        count: usize,
-    ) -> Result<Vec<(u64, Grain)>, KvError> {
-        let mut pairs = Vec::new();
-        let mut next = Some(self.directory().section_of(first.0.reverse_bits()));
-        while pairs.len() < count
-            && let Some(section) = next
-        {
-            next = self.directory().next(section);
-            if view.is_nowhere(section) {
-                continue;
-            }
-            let ticket = view.load(section)?;
-            let found = SplitIndex::entries(self, section, view.bytes(ticket));
-            let mut listed: Vec<(u64, Grain)> = found
-                .map(|entry| SplitDirectory::order(entry.tag, entry.place))
-                .filter(|pair| *pair >= first)
-                .collect();
-            listed.sort_unstable();
-            view.compare(listed.len() as u64);
-            pairs.extend(listed.into_iter().take(count - pairs.len()));
-        }
-        Ok(pairs)
-    }
 }
 
 impl<I: SplitIndex> SectionIndex for I {
@@ -245,9 +214,7 @@ impl<I: SplitIndex> SectionIndex for I {
         from: Option<Position>,
         count: usize,
     ) -> Result<Vec<Grain>, KvError> {
-        let start = from.map(|from| (SplitIndex::first_tag(self, from.hash), from.place.unwrap_or(Grain(0))));
-        let first = start.map_or((0, Grain(0)), |(tag, place)| SplitDirectory::order(tag, place));
-        Ok(self.pairs_from(view, first, count)?.into_iter().map(|(_, place)| place).collect())
+        list_in_split_order(self, view, from, count)
     }
 
     fn save(&self, sections: SavedSections) -> Vec<u8> {
