@@ -94,7 +94,7 @@ impl Caches {
     }
 
     /// Looks up the pairs of a cache, if that was not done since the mount. They are admitted in the order of their stores; surplus pairs leave,
-    /// and, where there is a time to live, those whose age is not known. Pairs whose keys cannot be read are not among them: they stay until they are
+    /// and, where there is a time to live, all if the age of one is not known: the clock went back while the drive was closed for nobody knows how long. Pairs whose keys cannot be read are not among them: they stay until they are
     /// stored or deleted.
     pub(super) fn know(&mut self, records: &mut dyn Records, namespace: NamespaceId) -> Result<(), KvError> {
         let cache = self.all.get(&namespace).expect("it is a cache");
@@ -105,10 +105,11 @@ impl Caches {
         let mut found = all_of(records, namespace)?;
         records.then();
         found.sort();
+        let knows_ages = found.iter().all(|(stamp, ..)| self.expires_of(namespace, Nanos(*stamp)) > Nanos::ZERO);
         let mut held = KeyedCache::within(&attributes.plan, self.dram_share());
         let (mut leaving, mut last) = (Vec::new(), Nanos::ZERO);
         for (stamp, key, bytes) in found {
-            let expires = self.expires_of(namespace, Nanos(stamp));
+            let expires = if knows_ages { self.expires_of(namespace, Nanos(stamp)) } else { Nanos::ZERO };
             if expires == Nanos::ZERO || bytes > attributes.plan.budget_bytes {
                 leaving.push(LeavingPair::new(key, bytes, expires));
             } else {

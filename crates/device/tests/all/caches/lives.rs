@@ -200,6 +200,33 @@ fn a_clock_that_was_ahead_in_an_earlier_life_keeps_nothing_from_growing_old() {
     }
 }
 
+/// The clock went back while the drive was closed: who was stored behind that shows it, and then nobody's age is known.
+#[test]
+fn nobody_gets_younger_by_a_clock_that_went_back_while_the_drive_was_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    for lasts in [false, true] {
+        let path = folder.path().join(format!("{lasts}.kv"));
+        let mut drive = create(&path, "plus", None);
+        let time_to_live = if lasts { "" } else { " ttl-ms=3600000" };
+        let id = create_cache(&mut drive, "a", &format!("lru budget=100000{time_to_live}"));
+        let minutes = |minutes: u64| Nanos((1_700_000_000 + 60 * minutes) * SECOND);
+        drive.tell_time(minutes(0));
+        store(&mut drive, id, b"first", b"1").unwrap();
+        drive.tell_time(minutes(50));
+        store(&mut drive, id, b"second", b"2").unwrap();
+        for minute in [10, 25, 55] {
+            drive = reopened(drive, &path, true);
+            drive.tell_time(minutes(minute));
+            let there: &[&[u8]] = if lasts { &[b"first", b"second"] } else { &[] };
+            assert_eq!(keys(&mut drive, id), there, "{minute}");
+        }
+        store(&mut drive, id, b"third", b"3").unwrap();
+        drive = reopened(drive, &path, true);
+        drive.tell_time(minutes(100));
+        assert!(retrieve(&mut drive, id, b"third").is_some());
+    }
+}
+
 /// Killed at every call of the disk: who left may be gone, who comes may be there or not, and all others are.
 #[test]
 fn a_cut_in_the_middle_of_an_eviction_loses_nobody_else() {
