@@ -186,6 +186,14 @@ impl PairCache {
         Ok(!is_known || bytes <= own.capacity_bytes.min(drive.capacity_bytes.saturating_sub(of_others)))
     }
 
+    /// Whether a drive that is full would have room for so many bytes if others left the cache: what they took themselves must do, since nobody
+    /// knows how much of the rest can be had.
+    fn could_replace(&self, namespace: Namespace<'_>, bytes: u64) -> Result<bool, Error> {
+        let own = namespace.info()?.utilization;
+        let is_known = own.capacity_bytes > 0;
+        Ok((!is_known || bytes <= own.live_bytes) && self.could_hold(namespace, bytes)?)
+    }
+
     /// Stores an admitted pair; while the drive is full, others are evicted. Returns whether it is in.
     fn store_in(&self, namespace: Namespace<'_>, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let mut could_hold = None;
@@ -194,7 +202,7 @@ impl PairCache {
                 Ok(()) => return Ok(true),
                 Err(full @ (Error::Full | Error::QuotaFull)) => {
                     let bytes = (key.len() + value.len()) as u64;
-                    if could_hold.is_none() && !*could_hold.insert(self.could_hold(namespace, bytes)?) {
+                    if could_hold.is_none() && !*could_hold.insert(self.could_replace(namespace, bytes)?) {
                         return Err(full);
                     }
                     let (leaving, is_empty) = {

@@ -281,6 +281,25 @@ fn nobody_leaves_for_a_pair_that_the_drive_could_not_hold() {
     }
 }
 
+/// Others have filled the drive to the brim: what the cache has is less than the pair, and would leave for nothing.
+#[test]
+fn nobody_leaves_for_a_pair_that_all_of_them_would_not_make_room_for() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
+    let blocks = store.create_namespace(NamespaceAttributes::PLAIN).unwrap();
+    let cache = PairCache::open(blocks, &plan(1 << 30, EvictionPolicy::LRU)).unwrap();
+    (0..100u32).for_each(|key| assert!(cache.store(&store, &key.to_be_bytes(), &[7; 1000]).unwrap()));
+    let mut number = 0u32;
+    while store.own_namespace().store(&number.to_be_bytes(), &[1; 4000]).is_ok() {
+        number += 1;
+    }
+    let refused = cache.store(&store, b"big", &[1; 500_000]).unwrap_err();
+    assert!(matches!(refused, Error::Full), "{refused}");
+    assert_eq!((cache.stats().pairs, cache.stats().counts.evicted), (100, 0));
+    (200..250u32).for_each(|key| assert!(cache.store(&store, &key.to_be_bytes(), &[7; 1000]).unwrap()));
+    assert!(cache.stats().counts.evicted > 0, "for pairs like them some leave");
+}
+
 #[test]
 fn a_cache_of_the_drives_own_takes_no_other_one() {
     let folder = TempDir::new().unwrap();
