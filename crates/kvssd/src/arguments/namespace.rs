@@ -38,10 +38,12 @@ pub enum NamespaceAction {
 
 An image has up to 16 namespaces; number 1 is there from the beginning.
 The image's design says which indexes they can have (docs/FORMAT.md):
-  plus, tessera                       hash-compact, hash-fixed, lsm, tessera
-  pink, iter                          lsm, rhik, multilevel, dram-hash
-  multilevel                          all but lsm
-  original, rhik, kaml                any")]
+  plus                    hash-compact, hash-fixed, lsm, tessera
+  pink, iter, tessera     lsm, rhik, multilevel, dram-hash, tessera
+  multilevel              all but lsm
+  original, rhik, kaml    any
+
+An image of plus takes rhik with --set signature_bits=32.")]
 pub struct CreateNamespaceOptions {
     /// The image, or the URL of a drive on the wire
     pub image: PathBuf,

@@ -1,7 +1,7 @@
 //! Namespaces of an image, as a script uses them.
 
 use crate::desk::Desk;
-use crate::store::{desk_with_image, done, message};
+use crate::store::{desk_with_image, done, message, run};
 
 /// The cells of a line of `kvssd namespace list`, by the namespace's number.
 fn listed(desk: &Desk, number: &str) -> Option<Vec<String>> {
@@ -102,4 +102,32 @@ fn a_name_of_two_lines_is_told_in_one() {
     let output = desk.command("namespace delete drive.kv").arg("a\nb\u{1b}[31m").output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(told, "kvssd: image drive.kv: there is no namespace a\\nb\\u{1b}[31m\n");
+}
+
+/// What the help says of indexes by design is what images take.
+#[test]
+fn the_indexes_of_the_help_are_those_that_images_take() {
+    let desk = Desk::new();
+    let help = String::from_utf8(done(&desk, &["namespace", "create", "--help"], b"")).unwrap();
+    let table = help.split("(docs/FORMAT.md):").nth(1).expect("the help has a table");
+    let indexes = ["hash-compact", "hash-fixed", "lsm", "tessera", "rhik", "multilevel", "dram-hash"];
+    let mut seen = 0;
+    for line in table.lines().filter(|line| line.starts_with("  ")) {
+        let (designs, taken) = line.trim().split_once("   ").expect("designs, and indexes");
+        let taken = taken.trim();
+        let is_taken = |index: &&str| match taken.strip_prefix("all but ") {
+            Some(but) => *index != but,
+            None => taken == "any" || taken.split(", ").any(|name| name == *index),
+        };
+        for design in designs.split(", ") {
+            seen += 1;
+            done(&desk, &["create", design, "--size", "64MiB", "--design", design], b"");
+            for index in indexes {
+                let create = ["namespace", "create", design, "--name", index, "--index", index];
+                let succeeds = run(&desk, &create, b"").status.success();
+                assert_eq!(succeeds, is_taken(&index), "{design} and {index}");
+            }
+        }
+    }
+    assert_eq!(seen, 8, "{table}");
 }
