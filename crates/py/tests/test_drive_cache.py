@@ -11,6 +11,7 @@ from pathlib import Path
 
 import kvssd
 import pytest
+from kvssd import drive_cache
 from kvssd.drive_cache import DriveCache, _with_timeout
 
 VALUE = os.urandom(300_000)
@@ -128,6 +129,33 @@ def test_a_drive_that_is_killed_is_a_miss_and_is_found_again(tmp_path: Path) -> 
     for thread in threads:
         thread.join(30)
     assert not failures and not any(thread.is_alive() for thread in threads)
+    cache.close()
+    service.kill()
+    service.wait()
+
+
+@pytest.mark.parametrize("doubtful_max", [1 << 20, 1])
+def test_no_older_value_comes_back_with_a_drive_that_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doubtful_max: int
+) -> None:
+    monkeypatch.setattr(drive_cache, "_DOUBTFUL_MAX", doubtful_max)
+    image = tmp_path / "drive.kv"
+    kvssd.open(image, create_bytes=128 << 20).close()
+    service, address = serve(image)
+    cache = DriveCache(f"nvme+tcp://{address}")
+    for key in (b"put", b"deleted", b"same"):
+        assert cache.put(key, b"1")
+    service.kill()
+    service.wait()
+    assert not cache.put(b"put", b"2") and not cache.delete(b"deleted") and cache.get(b"same") is None
+    service, _ = serve(image, address)
+    until(lambda: cache.cache is not None)
+    # Who may remember one key alone lets all go.
+    same = b"1" if doubtful_max > 1 else None
+    assert [cache.get(key) for key in (b"put", b"deleted", b"same")] == [None, None, same]
+    assert cache.put(b"put", b"3") and cache.get(b"put") == b"3"
+    # What a drive refuses leaves nothing older either.
+    assert not cache.put(b"put", bytes(3 << 20)) and cache.get(b"put") is None
     cache.close()
     service.kill()
     service.wait()

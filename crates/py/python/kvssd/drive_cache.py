@@ -39,6 +39,9 @@ _DRIVE_SHARE = 0.9
 # What an image is made for. Values of a large language model have tens of MiB.
 _VALUE_BYTES_MAX = 256 << 20
 
+# Keys that were put or deleted while the drive was lost: what it has of them is old. Beyond so many all pairs count as old.
+_DOUBTFUL_MAX = 1 << 20
+
 # What one pair is refused with; the drive goes on. Where an old value is damaged, a new one may not find its place.
 _REFUSALS = (DamagedError, FullError, InvalidError, ReadOnlyError, RefusedError)
 
@@ -50,6 +53,9 @@ class DriveCache:
     A drive that fails or is not reached is opened again every five seconds, in a thread of its own; a URL that is not reached at first, too.
     Whoever cannot be opened for another reason raises :class:`kvssd.Error` at once. When the namespace is deleted, whoever has its number then gets
     nothing: everything stays a miss, and the log says so.
+
+    What was put or deleted while the drive was lost, or was under way then, is a miss until it is put again: an older value never comes back. Only
+    this object knows of it: a program that ends before the drive is back leaves old values on it.
     """
 
     def __init__(
@@ -72,6 +78,8 @@ class DriveCache:
         self._opening: threading.Thread | None = None
         self._is_closed = False
         self._namespace: tuple[str | None, int] | None = None
+        self._doubtful: set[bytes] = set()
+        self._are_all_old = False
         try:
             self._opened = self._open()
         except (OpenError, FailedError) as error:
@@ -82,7 +90,7 @@ class DriveCache:
     def get(self, key: Buffer) -> bytes | None:
         """The value of a key; ``None`` where it is not in, or the drive is lost."""
         opened = self._current()
-        if opened is None:
+        if opened is None or self._is_old(key):
             return None
         cache = opened[1]
         try:
@@ -97,30 +105,37 @@ class DriveCache:
         return None
 
     def put(self, key: Buffer, value: Buffer) -> bool:
-        """Store a pair. ``False`` where it is kept out or refused, or the drive is lost."""
+        """Store a pair. ``False`` where it is kept out or refused, or the drive is lost: what was there before is gone then, too."""
         opened = self._current()
         if opened is None:
+            self._doubt(key)
             return False
         try:
-            return opened[1].put(key, value)
+            is_in = opened[1].put(key, value)
+            self._doubtful.discard(bytes(key))
+            return is_in
         except _REFUSALS as error:
             _LOG.warning("%s: a pair stays out: %s", self._drive, error)
+            # What was there before is old.
+            self.delete(key)
         except Error as error:
             self._lose(opened, error)
+            self._doubt(key)
         return False
 
     def __contains__(self, key: Buffer) -> bool:
         """Whether a key is in, as far as memory knows; it asks no drive."""
         opened = self._current()
         try:
-            return opened is not None and key in opened[1]
+            return opened is not None and not self._is_old(key) and key in opened[1]
         except Error:
             return False
 
     def delete(self, key: Buffer) -> bool:
-        """Delete a pair. Gives whether it was in."""
+        """Delete a pair. Gives whether it was in; ``False`` while the drive is lost, and it is a miss when that is back."""
         opened = self._current()
         if opened is None:
+            self._doubt(key)
             return False
         try:
             return opened[1].delete(key)
@@ -128,7 +143,23 @@ class DriveCache:
             _LOG.warning("%s: a pair cannot be deleted: %s", self._drive, error)
         except Error as error:
             self._lose(opened, error)
+            self._doubt(key)
         return False
+
+    def _is_old(self, key: Buffer) -> bool:
+        return bool(self._doubtful) and bytes(key) in self._doubtful
+
+    def _doubt(self, key: Buffer) -> None:
+        """What the drive has of a key is old, until it is deleted or another value is there."""
+        with self._lock:
+            self._doubtful.add(bytes(key))
+            if len(self._doubtful) > _DOUBTFUL_MAX:
+                self._doubtful.clear()
+                self._are_all_old = True
+            opened = self._opened
+        if opened is not None:
+            # It was opened again meanwhile.
+            self._settle(opened, [bytes(key)])
 
     @property
     def cache(self) -> Cache | None:
@@ -194,10 +225,16 @@ class DriveCache:
         threading.Thread(target=_close, args=(lost[0],), name="kvssd-close", daemon=True).start()
 
     def _open_again(self) -> None:
-        opened = None
         try:
             opened = self._open()
+            if self._are_all_old:
+                _empty(opened)
+            with self._lock:
+                self._opened = opened
+                self._are_all_old = False
+                old = list(self._doubtful)
             _LOG.warning("%s: it is open again, with %d pairs", self._drive, len(opened[1]))
+            self._settle(opened, old)
         except NamespaceError as error:
             self._give_up(error)
         except Error as error:
@@ -205,15 +242,35 @@ class DriveCache:
             _LOG.log(logging.WARNING if isinstance(error, RefusedError) else logging.INFO, "%s: %s", self._drive, error)
         finally:
             with self._lock:
-                self._opened = opened
                 self._opening = None
                 self._retry_at = max(self._retry_at, time.monotonic() + _RETRY_SECONDS)
+
+    def _settle(self, opened: tuple[Store, Cache], old: list[bytes]) -> None:
+        """Delete what the drive has of these keys."""
+        for key in old:
+            try:
+                opened[1].delete(key)
+                self._doubtful.discard(key)
+            except _REFUSALS as error:
+                _LOG.warning("%s: a pair cannot be deleted, and is a miss: %s", self._drive, error)
+            except Error as error:
+                self._lose(opened, error)
+                return
 
     def _give_up(self, error: Error) -> None:
         """The namespace is gone for good: another one with its number is not this cache's."""
         with self._lock:
             self._retry_at = math.inf
         _LOG.error("%s: %s; everything is a miss from here on: name a namespace that is there, and start again", self._drive, error)
+
+
+def _empty(opened: tuple[Store, Cache]) -> None:
+    try:
+        for key in list(opened[0]):
+            opened[1].delete(key)
+    except Error:
+        _close(opened[0])
+        raise
 
 
 def _close(store: Store) -> None:
