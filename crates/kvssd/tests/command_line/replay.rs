@@ -180,7 +180,7 @@ fn a_cache_on_the_drive_refuses_nothing_and_says_how_long_the_drive_lives() {
     for (arguments, names) in [
         ("--cache clock", &["clock", "s3-fifo"][..]),
         ("--admit asked=2", &["--cache"]),
-        ("--cache lru --admit often", &["often", "asked=2"]),
+        ("--cache lru --admit often", &["often", "asked=TIMES"]),
         ("--cache lru --time-scale 0", &["--time-scale"]),
         ("--warm-up 1e6", &["--warm-up", "30000"]),
     ] {
