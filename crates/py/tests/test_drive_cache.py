@@ -147,7 +147,10 @@ def test_no_older_value_comes_back_with_a_drive_that_was_lost(
         assert cache.put(key, b"1")
     service.kill()
     service.wait()
-    assert not cache.put(b"put", b"2") and not cache.delete(b"deleted") and cache.get(b"same") is None
+    assert not cache.put(bytearray(b"put"), b"2") and not cache.delete(b"deleted") and cache.get(b"same") is None
+    for no_key in (7, "put"):
+        with pytest.raises(TypeError):
+            cache.put(no_key, b"2")  # type: ignore[arg-type]
     service, _ = serve(image, address)
     until(lambda: cache.cache is not None)
     # Who may remember one key alone lets all go.

@@ -55,7 +55,8 @@ class DriveCache:
     nothing: everything stays a miss, and the log says so.
 
     What was put or deleted while the drive was lost, or was under way then, is a miss until it is put again: an older value never comes back. Only
-    this object knows of it: a program that ends before the drive is back leaves old values on it.
+    this object knows of it: a program that ends before the drive is back leaves old values on it. Of more than a million such keys it remembers
+    none, and begins with an empty cache.
     """
 
     def __init__(
@@ -112,7 +113,8 @@ class DriveCache:
             return False
         try:
             is_in = opened[1].put(key, value)
-            self._doubtful.discard(bytes(key))
+            if self._doubtful:
+                self._doubtful.discard(_bytes_of(key))
             return is_in
         except _REFUSALS as error:
             _LOG.warning("%s: a pair stays out: %s", self._drive, error)
@@ -147,19 +149,20 @@ class DriveCache:
         return False
 
     def _is_old(self, key: Buffer) -> bool:
-        return bool(self._doubtful) and bytes(key) in self._doubtful
+        return bool(self._doubtful) and _bytes_of(key) in self._doubtful
 
     def _doubt(self, key: Buffer) -> None:
         """What the drive has of a key is old, until it is deleted or another value is there."""
+        old = _bytes_of(key)
         with self._lock:
-            self._doubtful.add(bytes(key))
-            if len(self._doubtful) > _DOUBTFUL_MAX:
+            self._doubtful.add(old)
+            opened = self._opened
+            if opened is None and len(self._doubtful) > _DOUBTFUL_MAX:
                 self._doubtful.clear()
                 self._are_all_old = True
-            opened = self._opened
         if opened is not None:
             # It was opened again meanwhile.
-            self._settle(opened, [bytes(key)])
+            self._settle(opened, [old])
 
     @property
     def cache(self) -> Cache | None:
@@ -271,6 +274,11 @@ def _empty(opened: tuple[Store, Cache]) -> None:
     except Error:
         _close(opened[0])
         raise
+
+
+def _bytes_of(key: Buffer) -> bytes:
+    # A number is no key; bytes() would take it for a length.
+    return bytes(memoryview(key))
 
 
 def _close(store: Store) -> None:
