@@ -96,6 +96,12 @@ impl SplitDirectory {
         }
     }
 
+    /// The next section in the order of the reversed bits, which no split changes. That of 0 is the first.
+    #[must_use]
+    pub fn next(&self, section: u64) -> Option<u64> {
+        next_section(section, |tag| self.section_of(tag))
+    }
+
     /// The position of a pair in the order of all. It is by reversed bits: neither a split nor an entry that moves within
     /// its section changes it.
     #[must_use]
@@ -141,7 +147,7 @@ impl TryFrom<Saved> for SplitDirectory {
     }
 }
 
-/// The next section in the order of the reversed bits, which no split changes, given the section of a tag. That of 0 is the first.
+/// As [`SplitDirectory::next`], where something else knows how deep the section of a tag is.
 pub(super) fn next_section(section: u64, section_of: impl Fn(u64) -> u64) -> Option<u64> {
     let (mut low, mut bit) =
         (SplitDirectory::low_of(section), 1u64.checked_shl(SplitDirectory::depth_of(section))? >> 1);
@@ -176,10 +182,8 @@ mod tests {
             assert!(
                 !directory.has(section) && SplitDirectory::halves_of(section).iter().all(|&half| directory.has(half))
             );
-            let all: Vec<u64> = std::iter::successors(Some(directory.section_of(0)), |&section| {
-                next_section(section, |tag| directory.section_of(tag))
-            })
-            .collect();
+            let all: Vec<u64> =
+                std::iter::successors(Some(directory.section_of(0)), |&section| directory.next(section)).collect();
             assert_eq!(all.len(), sections);
             assert!(all.iter().all(|&section| directory.has(section)));
             assert_eq!(of_depths(directory.depths.clone()), Ok(directory.clone()));
@@ -197,10 +201,7 @@ mod tests {
         let mut directory = SplitDirectory::new(1);
         directory.split(2);
         let order = |directory: &SplitDirectory| {
-            std::iter::successors(Some(directory.section_of(0)), |&section| {
-                next_section(section, |tag| directory.section_of(tag))
-            })
-            .collect::<Vec<_>>()
+            std::iter::successors(Some(directory.section_of(0)), |&section| directory.next(section)).collect::<Vec<_>>()
         };
         assert_eq!(order(&directory), [4, 6, 3]);
         directory.split(3);
