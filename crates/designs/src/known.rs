@@ -13,8 +13,8 @@ static ADDED: RwLock<Vec<Design>> = RwLock::new(Vec::new());
 /// Adds a design of one's own: from now on it is found by its name, and by the name of its index in images.
 ///
 /// # Errors
-/// [`DesignError::Parameter`] when there is another design of that name, it is none for a command line, or two parts of the design have
-/// parameters of one name.
+/// [`DesignError::Parameter`] when there is another design, index or policy of that name, it is none for a command line, or two parts of the
+/// design have parameters of one name.
 pub fn add(design: Design) -> Result<(), DesignError> {
     let is_of_names = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if design.name.is_empty() || design.name == "all" || !design.name.chars().all(is_of_names) {
@@ -23,14 +23,29 @@ pub fn add(design: Design) -> Result<(), DesignError> {
     }
     design.check_names()?;
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
-    let presets = DESIGNS.into_iter().chain([BLOCK]);
-    if let Some(known) = presets.chain(added.iter().cloned()).find(|known| known.name == design.name) {
-        let why = format!("there is a design {:?} already", design.name);
-        let fail = DesignError::Parameter { key: "name".to_owned(), why };
-        return if known == design { Ok(()) } else { Err(fail) };
+    let known: Vec<Design> = DESIGNS.into_iter().chain([BLOCK]).chain(added.iter().cloned()).collect();
+    if known.contains(&design) {
+        return Ok(());
+    }
+    if let Some((part, name)) = taken(&design, &known) {
+        let why = format!("there is another {part} called {name:?} already");
+        return Err(DesignError::Parameter { key: "name".to_owned(), why });
     }
     added.push(design);
     Ok(())
+}
+
+/// What of a design has a name that another has: what it is, and that name.
+fn taken(design: &Design, known: &[Design]) -> Option<(&'static str, &'static str)> {
+    let (index, policy) = (design.index.plan().name(), design.victims.policy().name());
+    let mut policies = known.iter().map(|known| known.victims.clone()).chain(VictimChoice::ALL);
+    if known.iter().any(|known| known.name == design.name) {
+        Some(("design", design.name))
+    } else if known.iter().any(|known| known.index.is_namesake(&design.index)) {
+        Some(("index", index))
+    } else {
+        policies.any(|known| known.is_namesake(&design.victims)).then_some(("policy of victims", policy))
+    }
 }
 
 /// [`DESIGNS`], [`BLOCK`], and what was added.

@@ -10,36 +10,36 @@ const RHIK: RhikPlan = RhikPlan { signature_bits: 64, directory_bits: 4, occupan
 
 /// A `rhik` under another name, whose tags are as wide as the papers' are.
 #[derive(Clone, Debug)]
-struct Renamed(RhikPlan);
+struct Renamed(&'static str, RhikPlan);
 
 impl IndexPlan for Renamed {
     fn name(&self) -> &'static str {
-        "renamed"
+        self.0
     }
 
     fn parameters(&mut self) -> Parameters<'_> {
-        IndexPlan::parameters(&mut self.0)
+        IndexPlan::parameters(&mut self.1)
     }
 
     fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
-        self.0.build(room)
+        self.1.build(room)
     }
 
     fn tags(&self, room: &Room) -> u64 {
-        self.0.tags(room)
+        self.1.tags(room)
     }
 
     fn has_tags_of_keys(&self) -> bool {
-        self.0.has_tags_of_keys()
+        self.1.has_tags_of_keys()
     }
 
     fn charge(&self, room: &Room, dram: &mut DramUse) {
-        IndexPlan::charge(&self.0, room, dram);
+        IndexPlan::charge(&self.1, room, dram);
     }
 }
 
 fn own() -> Design {
-    let index = IndexChoice::of(&Renamed(RHIK));
+    let index = IndexChoice::of(&Renamed("renamed", RHIK));
     Design { name: "own", description: "a design of this test", index, ..named("rhik").unwrap() }
 }
 
@@ -71,7 +71,7 @@ fn what_was_added_is_found_and_changes_no_drive_of_another_design() {
     // Once more is no mistake; another of that name is.
     add(own()).unwrap();
     let taken = Design { grain_bytes: 256, ..own() };
-    assert!(add(taken).unwrap_err().to_string().contains("there is a design \"own\" already"));
+    assert!(add(taken).unwrap_err().to_string().contains("there is another design called \"own\" already"));
     assert_eq!(all().iter().filter(|design| design.name == "own").count(), 1);
 }
 
@@ -134,6 +134,29 @@ fn what_a_command_line_or_an_image_could_not_tell_apart_is_not_added() {
     assert!(add(twice.clone()).unwrap_err().to_string().contains("signature_bits: two parts of twice"));
     let profile = own().tiny_profile(&[]).unwrap();
     assert!(twice.build(&profile, Box::new(RopeBacking::new(profile.geometry))).is_err());
+}
+
+#[test]
+fn an_index_or_a_policy_that_an_image_would_take_for_another_is_not_added() {
+    #[derive(Clone, Debug)]
+    struct Greedy;
+    impl VictimPolicy for Greedy {
+        fn name(&self) -> &'static str {
+            "greedy"
+        }
+
+        fn cost(&self, candidate: &Candidate) -> u64 {
+            candidate.age_pages
+        }
+    }
+    let refused = |design: Design| add(design).unwrap_err().to_string();
+    let design = Design { name: "other-greedy", ..own() }.with_victims(&Greedy);
+    assert!(refused(design).contains("another policy of victims called \"greedy\" already"));
+    let index = IndexChoice::of(&Renamed("rhik", RHIK));
+    assert!(refused(Design { name: "other-rhik", index, ..own() }).contains("another index called \"rhik\" already"));
+    // The presets share theirs.
+    let of_presets = Design { name: "of-presets", index: PINK.index, ..own() };
+    add(of_presets).unwrap();
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(super) fn both_media_take_the_same_time_and_operations(trial: &Trial) {
 pub(super) fn a_full_drive_serves_reads_and_deletes_and_takes_stores_again(trial: &Trial) {
     for value_bytes in [0usize, 40, 1000, 5000, 70_000] {
         // Of the smallest pairs two thirds of a drive are tens of thousands.
-        let blocks_per_die = if value_bytes < 100 { "32" } else { "48" };
+        let blocks_per_die = if value_bytes < 100 { "28" } else { "48" };
         let mut drive = trial.drive_of(trial.design(), &[("geometry.blocks_per_die", blocks_per_die)]);
         let stored = fill(&mut drive, value_bytes);
         assert_eq!(drive.store(b"one more", value_bytes), Err(KvError::CapacityExceeded));

@@ -16,21 +16,32 @@ use std::collections::BTreeSet;
 
 #[test]
 fn a_drive_that_lived_through_cuts_has_no_findings() {
+    lives_without_findings(0);
+}
+
+mod campaigns {
+    #[test]
+    #[ignore = "a campaign: .ci/run has it"]
+    fn drives_of_more_seeds_that_lived_through_cuts_have_no_findings() {
+        (1..5).for_each(super::lives_without_findings);
+    }
+}
+
+/// Looks at a drive of each design within twelve lives and between them.
+fn lives_without_findings(seed: u64) {
     each(|design, power_loss| {
-        for seed in 0..3 {
-            let mut drive = Mortal::new(design, power_loss, seed);
-            for life in 0..12 {
-                drive.life(300_000_000, |engine| {
-                    let report = engine.check();
-                    assert!(report.is_clean(), "{design:?} {power_loss:?} seed {seed} life {life}:\n{report}");
-                    assert!(report.pairs > 0 || life == 0);
-                });
-                let report = overlay_check(design, power_loss, &drive.medium);
-                assert!(report.is_clean(), "{design:?} {power_loss:?} seed {seed}, after cut {life}:\n{report}");
-                assert!(report.mount.is_some());
-            }
-            assert!(drive.moved > 0, "garbage collection had pairs to move");
+        let mut drive = Mortal::new(design, power_loss, seed);
+        for life in 0..12 {
+            drive.life(300_000_000, |engine| {
+                let report = engine.check();
+                assert!(report.is_clean(), "{design:?} {power_loss:?} seed {seed} life {life}:\n{report}");
+                assert!(report.pairs > 0 || life == 0);
+            });
+            let report = overlay_check(design, power_loss, &drive.medium);
+            assert!(report.is_clean(), "{design:?} {power_loss:?} seed {seed}, after cut {life}:\n{report}");
+            assert!(report.mount.is_some());
         }
+        assert!(drive.moved > 0, "garbage collection had pairs to move");
     });
 }
 

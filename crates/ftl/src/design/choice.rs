@@ -3,6 +3,7 @@
 use crate::index::IndexPlan;
 use crate::journal::attributes::SavedKind;
 use crate::parameters::{Chosen, first_named, texts};
+use std::any::Any;
 
 /// An index, and what was chosen of it.
 #[derive(Clone, Debug)]
@@ -51,6 +52,13 @@ impl IndexChoice {
     #[must_use]
     pub fn parameters(&self) -> Vec<(&'static str, String)> {
         texts(dyn_clone::clone_box(self.plan()).parameters())
+    }
+
+    /// Whether the two have one name and are of different types: an image has the name alone.
+    #[must_use]
+    pub fn is_namesake(&self, other: &IndexChoice) -> bool {
+        let type_of = |choice: &IndexChoice| (choice.plan() as &dyn Any).type_id();
+        self.plan().name() == other.plan().name() && type_of(self) != type_of(other)
     }
 
     /// The first of that name.

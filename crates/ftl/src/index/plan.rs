@@ -4,6 +4,7 @@ use crate::dram::DramUse;
 use crate::index::{Forecast, Index, Outlook};
 use crate::parameters::Parameters;
 use dyn_clone::DynClone;
+use std::any::Any;
 use std::fmt;
 
 /// The drive that an index is built for.
@@ -24,7 +25,7 @@ pub struct Room {
 }
 
 /// The choices of an index, and how it is built from them.
-pub trait IndexPlan: DynClone + fmt::Debug + Send + Sync {
+pub trait IndexPlan: Any + DynClone + fmt::Debug + Send + Sync {
     /// The name in lists.
     fn name(&self) -> &'static str;
 

@@ -20,6 +20,7 @@ pub use self::greedy::Greedy;
 
 use crate::parameters::{Chosen, Parameters, first_named, texts};
 use dyn_clone::DynClone;
+use std::any::Any;
 use std::fmt;
 
 /// How often a grain of the map counts that a victim keeps. The index writes its sections again and again, each time
@@ -27,7 +28,7 @@ use std::fmt;
 pub const MAP_KEPT_WEIGHT: u64 = 8;
 
 /// Chooses what is collected. It is a pure function of what it sees.
-pub trait VictimPolicy: DynClone + fmt::Debug + Send + Sync {
+pub trait VictimPolicy: Any + DynClone + fmt::Debug + Send + Sync {
     /// The name in descriptions and images.
     fn name(&self) -> &'static str;
 
@@ -93,6 +94,13 @@ impl VictimChoice {
 
     fn parameters(&self) -> Vec<(&'static str, String)> {
         texts(dyn_clone::clone_box(self.policy()).parameters())
+    }
+
+    /// Whether the two have one name and are of different types: an image has the name alone.
+    #[must_use]
+    pub fn is_namesake(&self, other: &VictimChoice) -> bool {
+        let type_of = |choice: &VictimChoice| (choice.policy() as &dyn Any).type_id();
+        self.policy().name() == other.policy().name() && type_of(self) != type_of(other)
     }
 
     /// The first of that name among `own` and those that come with the firmware.
