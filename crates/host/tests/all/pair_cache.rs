@@ -84,7 +84,7 @@ fn threads_share_a_cache_and_no_value_is_anothers() {
 /// Who asks for a pair that is being stored may learn that it is not there after it is: the cache knows better by then.
 #[test]
 fn a_miss_that_comes_late_makes_no_pair_unknown() {
-    const KEYS: u32 = 3_000;
+    const KEYS: u32 = 500;
     let folder = TempDir::new().unwrap();
     let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
     let cache = PairCache::open(store.own_namespace(), &plan(32 << 20, EvictionPolicy::LRU)).unwrap();

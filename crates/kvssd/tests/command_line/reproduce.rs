@@ -93,7 +93,8 @@ fn what_was_found_before_is_not_run_again() {
 fn a_sweep_comes_from_the_folder_as_it_came_from_the_drive() {
     let desk = Desk::new();
     let run = |json: &str, csv: &str| {
-        let arguments = format!("reproduce iter --scale 1/128 --folder kept --explain iter.5 --json {json} --csv {csv}");
+        let arguments =
+            format!("reproduce iter --scale 1/128 --folder kept --explain iter.5 --json {json} --csv {csv}");
         assert!(desk.command(&arguments).output().expect("the program runs").status.success());
         (desk.read(json), desk.read(csv))
     };
