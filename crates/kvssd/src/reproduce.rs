@@ -16,10 +16,13 @@ use crate::kept::{Kept, refuse_foreign};
 use crate::output::{JsonFile, note, print, refuse_one_place};
 use crate::page;
 use clap::ValueEnum;
-use kvssd_papers::claims::{Cell, Conditions, KamlCell, Paper as Known, Reproduction, SweepCell};
+use kvssd_papers::claims::{Cell, Conditions, Experiment, KamlCell, Paper as Known, Reproduction, SweepCell};
 use kvssd_sim::SimError;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+
+/// Scales that are tried: 1, 1/2, 1/4 and so on.
+const SCALES: u32 = 16;
 
 /// Where `all` is kept if nothing else is asked for.
 const FOLDER: &str = "reproduction";
@@ -74,10 +77,9 @@ fn wanted(options: &ReproduceOptions) -> Result<Vec<Wanted>, Failure> {
         let scale = options.scale.unwrap_or(paper.default_scale());
         let conditions = Conditions { paper, overrides: options.set.clone(), scale, seed: options.seed };
         let is_meant = |ids: &[&str]| options.explain.as_deref().is_none_or(|claim| ids.contains(&claim));
-        for experiment in paper.experiments().iter().filter(|experiment| is_meant(experiment.ids)) {
-            experiment.check(&conditions)?;
-            wanted.push(Wanted { experiment, conditions: conditions.clone() });
-        }
+        let meant: Vec<_> = paper.experiments().iter().filter(|experiment| is_meant(experiment.ids)).collect();
+        check(&meant, &conditions)?;
+        wanted.extend(meant.into_iter().map(|experiment| Wanted { experiment, conditions: conditions.clone() }));
     }
     if wanted.is_empty() {
         let claim = options.explain.as_deref().unwrap_or_default();
@@ -90,6 +92,21 @@ fn wanted(options: &ReproduceOptions) -> Result<Vec<Wanted>, Failure> {
         .into());
     }
     Ok(wanted)
+}
+
+/// Refuses conditions under which a drive cannot be, and names a scale at which all can.
+fn check(experiments: &[&Experiment], conditions: &Conditions) -> Result<(), SimError> {
+    let at = |scale: f64| {
+        let conditions = Conditions { scale, ..conditions.clone() };
+        experiments.iter().try_for_each(|experiment| experiment.check(&conditions))
+    };
+    let Err(why) = at(conditions.scale) else { return Ok(()) };
+    let larger = (0..SCALES).rev().map(|log| 1u64 << log).filter(|&parts| 1.0 / parts as f64 > conditions.scale);
+    let mut possible = larger.skip_while(|&parts| at(1.0 / parts as f64).is_err());
+    Err(match possible.next() {
+        Some(parts) => SimError::Setup(format!("{why}; --scale 1/{parts} would do")),
+        None => why,
+    })
 }
 
 /// Refuses a file for the cells of claims that have none, or of several papers, whose cells have other columns.

@@ -10,6 +10,7 @@ fn what_cannot_be_run_is_refused_before_work_begins() {
     fs::create_dir_all(desk.path("kept/reproduction.md")).unwrap();
     for (arguments, names) in [
         ("reproduce plus --scale 1/256", "a drive of 16 superblocks is too small"),
+        ("reproduce plus --scale 1/4096", "make 24; --scale 1/128 would do"),
         ("reproduce plus --explain plus.99", "plus.1, plus.2"),
         ("reproduce kaml --explain kaml.1 --csv nowhere/cells.csv", "nowhere/cells.csv"),
         ("reproduce kaml --explain kaml.12 --csv cells.csv", "have no cells"),
