@@ -104,7 +104,7 @@ fn check(experiments: &[&Experiment], conditions: &Conditions) -> Result<(), Sim
     let larger = (0..SCALES).rev().map(|log| 1u64 << log).filter(|&parts| 1.0 / parts as f64 > conditions.scale);
     let mut possible = larger.skip_while(|&parts| at(1.0 / parts as f64).is_err());
     Err(match possible.next() {
-        Some(parts) => SimError::Setup(format!("{why}; --scale 1/{parts} would do")),
+        Some(parts) => SimError::Setup(format!("{why}; with --scale 1/{parts} there is room")),
         None => why,
     })
 }

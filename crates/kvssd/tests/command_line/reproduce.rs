@@ -10,7 +10,7 @@ fn what_cannot_be_run_is_refused_before_work_begins() {
     fs::create_dir_all(desk.path("kept/reproduction.md")).unwrap();
     for (arguments, names) in [
         ("reproduce plus --scale 1/256", "a drive of 16 superblocks is too small"),
-        ("reproduce plus --scale 1/4096", "make 24; --scale 1/128 would do"),
+        ("reproduce plus --scale 1/4096", "make 24; with --scale 1/128 there is room"),
         ("reproduce plus --explain plus.99", "plus.1, plus.2"),
         ("reproduce kaml --explain kaml.1 --csv nowhere/cells.csv", "nowhere/cells.csv"),
         ("reproduce kaml --explain kaml.12 --csv cells.csv", "have no cells"),
@@ -94,8 +94,7 @@ fn what_was_found_before_is_not_run_again() {
 fn a_sweep_comes_from_the_folder_as_it_came_from_the_drive() {
     let desk = Desk::new();
     let run = |json: &str, csv: &str| {
-        let arguments =
-            format!("reproduce iter --scale 1/128 --folder kept --explain iter.5 --json {json} --csv {csv}");
+        let arguments = format!("reproduce iter --scale 1/64 --folder kept --explain iter.5 --json {json} --csv {csv}");
         assert!(desk.command(&arguments).output().expect("the program runs").status.success());
         (desk.read(json), desk.read(csv))
     };
