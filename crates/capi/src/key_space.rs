@@ -74,7 +74,7 @@ impl KeySpace {
 /// Opens a key space. It is not deleted before whoever deletes it finds it among the open ones.
 pub(crate) fn open(device: &Arc<Device>, name: &str) -> Result<Handle, Refusal> {
     device.on_store(|store| {
-        let info = find(store, name)?;
+        let info = store.namespace_at(find(store, name)?.id).info()?;
         handles::add_key_space(KeySpace {
             device: Arc::clone(device),
             id: info.id,

@@ -263,9 +263,12 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoNamespace`], [`Error::Failed`].
+    /// [`Error::NoNamespace`], also of one that another host made where this store knows one that had its number: handles would speak to both;
+    /// [`Error::Failed`].
     pub fn namespace(&self, name: &str) -> Result<Namespace<'_>, Error> {
-        Ok(Namespace::new(self, self.find(name)?.id))
+        let found = self.find(name)?;
+        self.drive()?.check_meant(found.id)?;
+        Ok(Namespace::new(self, found.id))
     }
 
     fn find(&self, name: &str) -> Result<NamespaceInfo, Error> {

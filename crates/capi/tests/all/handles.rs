@@ -216,6 +216,8 @@ fn a_store_goes_on_with_others_when_the_namespace_of_its_url_went_while_it_was_a
             store.delete_namespace("new").unwrap();
             if is_replaced {
                 assert_eq!(maker.namespace(&name).unwrap().count().unwrap(), 0);
+                let error = store.namespace(&name).map(|_| ()).unwrap_err().to_string();
+                assert!(error.contains("open the drive again"), "its number is known of another one: {error}");
             }
             // Who comes now is told.
             let opened = kvssd_host::connect(&format!("{url}/?ns={number}"));
