@@ -77,10 +77,11 @@ pub fn main() -> ExitCode {
             output::say(&one_line(&error.to_string()));
             return ExitCode::from(2);
         }
-        Err(help) => help.exit(),
+        Err(help) if help.use_stderr() => help.exit(),
+        Err(help) => return ended(output::written(help.print())),
     };
     output::be_quiet(arguments.quiet);
-    let result = match arguments.action {
+    ended(match arguments.action {
         Action::Bench(options) => bench::run(&options),
         Action::Estimate(options) => estimate::run(&options),
         Action::Sweep(options) => sweep::run(&options),
@@ -116,7 +117,11 @@ pub fn main() -> ExitCode {
         Action::Completions { shell } => manual::completions(shell),
         Action::Man { folder } => manual::pages(&folder),
         Action::Namespace(action) => namespaces::run(&action),
-    };
+    })
+}
+
+/// Says why it failed, if it did; gives the exit status.
+fn ended(result: Outcome) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

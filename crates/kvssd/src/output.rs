@@ -192,8 +192,13 @@ pub fn print(text: &str) -> Outcome {
 
 /// As [`print`].
 pub fn print_bytes(bytes: &[u8]) -> Outcome {
-    match stdout().write_all(bytes).and_then(|()| stdout().flush()) {
-        Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::of_output(Path::new("-"))(why)),
+    written(stdout().write_all(bytes).and_then(|()| stdout().flush()))
+}
+
+/// What became of a text on standard output. A reader that has gone away is no error.
+pub fn written(result: io::Result<()>) -> Outcome {
+    match result {
+        Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(Failure::of_output(Path::new("-"))(why)),
         _ => Ok(()),
     }
 }

@@ -288,7 +288,9 @@ fn work_goes_on_when_nobody_can_be_told() {
 fn a_standard_output_that_is_full_is_named() {
     let desk = desk_with_image("plus");
     done(&desk, &["put", "drive.kv", "key", "value"], b"");
-    for arguments in ["get drive.kv key", "list drive.kv", "dump drive.kv", "stat drive.kv --json", "designs"] {
+    for arguments in
+        ["get drive.kv key", "list drive.kv", "dump drive.kv", "stat drive.kv --json", "designs", "--help", "--version"]
+    {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
         let output = desk.command(arguments).stdout(full).output().expect("the program starts");
         let message = String::from_utf8_lossy(&output.stderr);
