@@ -94,8 +94,8 @@ impl Caches {
     }
 
     /// Looks up the pairs of a cache, if that was not done since the mount. They are admitted in the order of their stores; surplus pairs leave,
-    /// and, where there is a time to live, all if the age of one is not known: the clock went back while the drive was closed for nobody knows how long. Pairs whose keys cannot be read are not among them: they stay until they are
-    /// stored or deleted.
+    /// and, where there is a time to live, all if the age of one is not known: the clock went back while the drive was closed, for nobody knows
+    /// how long. Pairs whose keys cannot be read are not among them: they stay until they are stored or deleted.
     pub(super) fn know(&mut self, records: &mut dyn Records, namespace: NamespaceId) -> Result<(), KvError> {
         let cache = self.all.get(&namespace).expect("it is a cache");
         if cache.held.is_some() {
