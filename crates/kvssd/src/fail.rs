@@ -19,6 +19,15 @@ pub enum Failure {
     /// The experiment.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// The experiment behind some claims.
+    #[cfg(feature = "papers")]
+    #[error("{ids}: {why}")]
+    Claims {
+        /// Their numbers.
+        ids: String,
+        /// Why it failed.
+        why: Box<Failure>,
+    },
     /// The campaign of power cuts.
     #[cfg(feature = "campaigns")]
     #[error(transparent)]
@@ -231,6 +240,8 @@ impl Failure {
     pub fn code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Load { why, .. } | Failure::Untold { why, .. } => return why.code(),
+            #[cfg(feature = "papers")]
+            Failure::Claims { why, .. } => return why.code(),
             #[cfg(feature = "campaigns")]
             Failure::Campaign(CampaignError::Interrupted) => 130,
             Failure::Sim(SimError::Interrupted)

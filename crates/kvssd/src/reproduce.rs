@@ -13,7 +13,7 @@ use crate::Outcome;
 use crate::arguments::{Paper, ReproduceOptions};
 use crate::fail::Failure;
 use crate::kept::{Kept, refuse_foreign};
-use crate::output::{JsonFile, note, print, refuse_one_place};
+use crate::output::{JsonFile, note, print, refuse_one_place, say};
 use crate::page;
 use clap::ValueEnum;
 use kvssd_papers::claims::{Cell, Conditions, Experiment, KamlCell, Paper as Known, Reproduction, SweepCell};
@@ -47,7 +47,13 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     let document_file = JsonFile::open(path.as_deref())?;
     let mut reproduction = Reproduction::default();
     let mut times = Vec::new();
-    for Found { ids, findings, seconds, .. } in experiments::run(&wanted, kept.as_ref())? {
+    let (found, mut failures) = experiments::run(&wanted, kept.as_ref())?;
+    let failure = failures.pop().map_or(Ok(()), Err);
+    failures.iter().for_each(|why| say(&why.to_string()));
+    if found.is_empty() {
+        return failure;
+    }
+    for Found { ids, findings, seconds, .. } in found {
         times.push((ids, seconds));
         reproduction.add(findings);
     }
@@ -66,7 +72,8 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     csv_file.write_bytes(csv_of(&reproduction.sweep).as_bytes())?;
     let document = json!(reproduction);
     page::write(&html_file, "What of the papers comes out", &document)?;
-    json_file.write(&document)
+    json_file.write(&document)?;
+    failure
 }
 
 /// What is to be run. That every drive of it can be is checked here.
