@@ -54,17 +54,19 @@ mod opened;
 mod order;
 mod parts;
 mod staging;
-mod system_file;
+mod system_files;
 mod table;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod torn_copies;
+mod versions;
 mod window;
 
 pub use error::{ImageError, ImageFault};
-pub use files::{Files, RawFile, SystemFiles};
+pub use files::{Files, RawFile};
 pub use layout::is_image;
+pub use system_files::SystemFiles;
 
 use crate::codec::{self, PageIdentity};
 use crate::rope::{Rope, RopeRef};

@@ -1,6 +1,6 @@
 //! Why an image cannot be created, opened or worked on: one line with the path and what to do.
 
-use super::layout::{FORMAT_VERSION, PARTS_VERSION, reader_of};
+use super::versions::{FORMAT_VERSION, PARTS_VERSION, reader_of};
 use crate::MediaError;
 use std::path::PathBuf;
 use thiserror::Error;

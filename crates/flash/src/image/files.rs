@@ -8,15 +8,11 @@
 //!
 //! Every call may fail, and a write may take fewer bytes than it was given: that is what the system does.
 
-use super::system_file::SystemFile;
-use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::{Errno, retry_on_intr};
 use std::collections::hash_map::RandomState;
 use std::fmt::Debug;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::hash::BuildHasher;
 use std::io::{self, IoSliceMut};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 /// Zeros are written in pieces of this many bytes.
@@ -155,20 +151,6 @@ pub trait RawFile: Debug + Send + Sync {
     fn unlock(&self);
 }
 
-/// The files of the system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemFiles;
-
-impl Files for SystemFiles {
-    fn create_new(&self, path: &Path) -> io::Result<Box<dyn RawFile>> {
-        Ok(Box::new(SystemFile::new(File::options().read(true).write(true).create_new(true).open(path)?)))
-    }
-
-    fn open(&self, path: &Path, is_read_only: bool) -> io::Result<Box<dyn RawFile>> {
-        Ok(Box::new(SystemFile::new(File::options().read(true).write(!is_read_only).open(path)?)))
-    }
-}
-
 /// Repeats partial writes until all bytes are written.
 pub(super) fn in_parts(
     at: u64,
@@ -187,7 +169,12 @@ pub(super) fn in_parts(
     Ok(())
 }
 
-fn write_zeros(from: u64, to: u64, mut write: impl FnMut(u64, &[u8]) -> io::Result<usize>) -> io::Result<()> {
+/// Writes zeros from `from` to `to`.
+pub(super) fn write_zeros(
+    from: u64,
+    to: u64,
+    mut write: impl FnMut(u64, &[u8]) -> io::Result<usize>,
+) -> io::Result<()> {
     let zeros = vec![0; ZEROS_BYTES as usize];
     let mut at = from;
     while at < to {
@@ -196,71 +183,4 @@ fn write_zeros(from: u64, to: u64, mut write: impl FnMut(u64, &[u8]) -> io::Resu
         at += count;
     }
     Ok(())
-}
-
-impl RawFile for File {
-    fn length_bytes(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
-    }
-
-    fn identity(&self) -> io::Result<(u64, u64)> {
-        let metadata = self.metadata()?;
-        Ok((metadata.dev(), metadata.ino()))
-    }
-
-    fn set_length(&mut self, bytes: u64) -> io::Result<()> {
-        self.set_len(bytes)
-    }
-
-    fn take_room(&mut self, from: u64, to: u64) -> io::Result<()> {
-        match retry_on_intr(|| fallocate(&*self, FallocateFlags::empty(), from, to - from)) {
-            // The file system has no such call.
-            Err(Errno::OPNOTSUPP) => write_zeros(from, to, |at, zeros| RawFile::write_at(self, at, zeros)),
-            taken => Ok(taken?),
-        }
-    }
-
-    fn read_at(&self, at: u64, out: &mut [u8]) -> io::Result<()> {
-        self.read_exact_at(out, at)
-    }
-
-    fn read_each(&self, at: u64, mut places: &mut [IoSliceMut<'_>]) -> io::Result<()> {
-        let mut at = at;
-        while !places.is_empty() {
-            match rustix::io::preadv(self, places, at) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => {
-                    at += count as u64;
-                    IoSliceMut::advance_slices(&mut places, count);
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize> {
-        FileExt::write_at(self, bytes, at)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_data()
-    }
-
-    fn try_lock(&self, is_shared: bool) -> io::Result<bool> {
-        match if is_shared { self.try_lock_shared() } else { File::try_lock(self) } {
-            Ok(()) => Ok(true),
-            Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
-    }
-
-    fn lock(&self) -> io::Result<()> {
-        File::lock(self)
-    }
-
-    fn unlock(&self) {
-        let _ = File::unlock(self);
-    }
 }

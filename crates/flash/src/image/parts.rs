@@ -8,9 +8,10 @@
 
 use super::disk::Disk;
 use super::error::{ImageError, ImageFault, damaged};
-use super::files::{Files, SystemFiles};
+use super::files::Files;
 use super::layout::{FIXED_BYTES, Layout, MAGIC, MAGIC_UNFINISHED, Part, truncated};
 use super::staging::Staging;
+use super::system_files::SystemFiles;
 use super::table::Table;
 use super::{CreateOptions, ImageBacking, OpenOptions};
 use crate::Geometry;

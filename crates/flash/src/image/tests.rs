@@ -1,6 +1,7 @@
 //! What only somebody who knows the inside of an image can bring about: a system that fails, and chunks that were torn.
 
 use super::*;
+use crate::image::system_files::SystemFile;
 use crate::{DieId, SuperblockId};
 use std::fs::{self, File};
 
@@ -41,7 +42,7 @@ fn after_a_write_that_failed_nothing_is_written_and_everything_can_be_read() {
     image.commit().unwrap();
     let before = fs::read(image.path()).unwrap();
     let read_only = File::open(image.path()).unwrap();
-    let working = std::mem::replace(&mut image.disk.file, Box::new(read_only));
+    let working = std::mem::replace(&mut image.disk.file, Box::new(SystemFile::new(read_only)));
     let text = program(&mut image, 1).unwrap_err().to_string();
     assert!(text.starts_with("image ") && text.contains("drive.kv: cannot write pages: "), "{text}");
     image.disk.file = working;
@@ -66,7 +67,7 @@ fn a_sync_that_failed_is_an_error_once_and_for_all() {
     // A pipe takes no sync; its writes at a place fail before.
     image.write_staged().unwrap();
     let (reader, _writer) = std::io::pipe().unwrap();
-    image.disk.file = Box::new(File::from(std::os::fd::OwnedFd::from(reader)));
+    image.disk.file = Box::new(SystemFile::new(File::from(std::os::fd::OwnedFd::from(reader))));
     let text = image.commit().unwrap_err().to_string();
     assert!(text.contains("cannot make what was written durable: "), "{text}");
     assert_eq!(image.commit().unwrap_err().to_string(), text);
@@ -259,7 +260,7 @@ fn a_page_whose_write_failed_is_not_kept() {
     let mut image = ImageBacking::create(folder.path().join("a"), GEOMETRY, "", options).unwrap();
     image.commit().unwrap();
     let read_only = File::open(image.path()).unwrap();
-    let working = std::mem::replace(&mut image.disk.file, Box::new(read_only));
+    let working = std::mem::replace(&mut image.disk.file, Box::new(SystemFile::new(read_only)));
     assert!(program(&mut image, 0).is_err());
     image.disk.file = working;
     assert!(!image.opened.holds(PageAddress(0)) && image.page(PageAddress(0)).is_err());
