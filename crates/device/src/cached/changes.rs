@@ -1,7 +1,7 @@
 //! Stores and batches in caches: which pairs are admitted, and what the policies learn of them.
 
 use super::known::look_at;
-use super::room::PendingChange;
+use super::room::{PendingChange, with_record};
 use super::{Caches, OneCache, STAMP_BYTES};
 use crate::records::{Origin, Records};
 use kvssd_cache::LeavingPair;
@@ -9,10 +9,6 @@ use kvssd_types::{
     BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Reply, RequestId, StoreCondition, Value,
 };
 use std::collections::BTreeMap;
-
-/// The most that records take of flash beside keys and values: a share of those, and some bytes. Estimates.
-const RECORDS_SHARE: u64 = 8;
-const RECORDS_BYTES: u64 = 4096;
 
 impl Caches {
     /// Stores a pair, if it is worth a write. A pair that is not is answered like one that is, and the key's old pair goes: for the host, the new
@@ -263,9 +259,4 @@ impl Caches {
 /// Bytes of a pair, as a budget counts them.
 fn pair_bytes(key: Key<'_>, value: &Value) -> u64 {
     key.bytes().len() as u64 + value.len() as u64
-}
-
-/// Bytes of flash that pairs of so many bytes take at the most. An estimate.
-pub(super) fn with_record(bytes: u64) -> u64 {
-    bytes.saturating_add(bytes / RECORDS_SHARE).saturating_add(RECORDS_BYTES)
 }

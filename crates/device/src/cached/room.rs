@@ -5,13 +5,16 @@
 //!     all caches have less of it, or none: they keep what they have      the drive: of that which has the largest part of its budget
 //! ```
 
-use super::changes::with_record;
 use super::{Caches, OneCache};
 use crate::records::Records;
 use kvssd_cache::LeavingPair;
 use kvssd_ftl::Lack;
 use kvssd_types::{Command, Key, KvError, NamespaceId, Reply};
 use std::collections::BTreeMap;
+
+/// The most that records take of flash beside keys and values: a share of those, and some bytes. Estimates.
+const RECORDS_SHARE: u64 = 8;
+const RECORDS_BYTES: u64 = 4096;
 
 /// What is about to be changed.
 pub(super) struct PendingChange<'k> {
@@ -223,4 +226,9 @@ impl Caches {
     pub(super) fn dram_share(&self) -> u64 {
         self.dram_bytes_max / (self.all.len() as u64).max(1)
     }
+}
+
+/// Bytes of flash that pairs of so many bytes take at the most. An estimate.
+pub(super) fn with_record(bytes: u64) -> u64 {
+    bytes.saturating_add(bytes / RECORDS_SHARE).saturating_add(RECORDS_BYTES)
 }
