@@ -6,8 +6,8 @@
 //!        + pieces of the index, which lie anywhere, and some of their dies have several of them
 //! ```
 
+use crate::busy::{Busy, LOAD_MAX, Piece};
 use crate::drive::Drive;
-use crate::queues::{Busy, LOAD_MAX, Piece};
 use crate::traffic::Traffic;
 use kvssd_ftl::index::Changes;
 

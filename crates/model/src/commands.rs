@@ -1,8 +1,8 @@
 //! Commands: what they take by themselves, and what they read.
 
+use crate::busy::Busy;
 use crate::drive::Drive;
 use crate::load::Load;
-use crate::queues::Busy;
 use crate::traffic::Traffic;
 use kvssd_ftl::index::Visit;
 

@@ -6,9 +6,9 @@
 //!   time of a command = its own, its reads, and as many waits        each number of reads with its chance
 //! ```
 
+use crate::busy::{Busy, Piece};
 use crate::commands::Command;
 use crate::drive::Drive;
-use crate::queues::{Busy, Piece};
 
 /// Of more reads, one behind the other, the median is the mean.
 const READS_MAX: usize = 24;

@@ -11,6 +11,7 @@
 //!
 //! `docs/ESTIMATE.md` says how near it comes to the simulation, and where it does not.
 
+mod busy;
 mod cache;
 mod chain;
 mod collection;
@@ -24,12 +25,13 @@ mod traffic;
 
 pub use crate::load::{Load, Mix};
 
+use crate::busy::Busy;
 use crate::cache::hits_of;
 use crate::collection::{Fluid, Run};
 use crate::commands::Commands;
 use crate::drive::Drive;
 use crate::latency::Stall;
-use crate::queues::{Busy, Loop};
+use crate::queues::Loop;
 use crate::traffic::Traffic;
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, RecordLayout};

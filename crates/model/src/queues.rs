@@ -5,48 +5,14 @@
 //!   wait at a die, a channel, a core = sum of rate x time^2 / 2 / (1 - load)      (Pollaczek and Khinchine: random arrivals)
 //! ```
 
+use crate::busy::{Busy, LOAD_MAX, Piece};
 use crate::chain::collection_ns;
 use crate::commands::Commands;
 use crate::drive::Drive;
 use crate::load::Load;
 use crate::traffic::Traffic;
 
-/// No resource is loaded more.
-pub(crate) const LOAD_MAX: f64 = 0.97;
-
-/// What a resource works on: with that chance, on a piece of that many nanoseconds.
-pub(crate) type Piece = (f64, f64);
-
-/// A drive at one throughput.
-#[derive(Clone, Debug)]
-pub(crate) struct Busy {
-    /// Operations a nanosecond.
-    pub(crate) rate: f64,
-    /// Load of the dies, of their channels, of the cores, and of the link's busier direction.
-    pub(crate) dies: f64,
-    pub(crate) channels: f64,
-    pub(crate) cores: f64,
-    pub(crate) link: f64,
-    /// What a read waits for its die, and for its channel.
-    pub(crate) die_wait_ns: f64,
-    pub(crate) channel_wait_ns: f64,
-    /// What a look-up that reads a piece waits for dies that have few of them, which all look-ups want, visit by visit.
-    pub(crate) crowd_waits_ns: Vec<f64>,
-    /// What a die and a channel work on.
-    pub(crate) on_die: [Piece; 6],
-    pub(crate) on_channel: [Piece; 6],
-    /// What a command waits for a core, each time.
-    pub(crate) core_wait_ns: f64,
-    /// Pages that a step of collection reads: so many that it keeps up, if it can.
-    pub(crate) step_pages: f64,
-}
-
 impl Busy {
-    /// What a read waits.
-    pub(crate) fn read_wait_ns(&self) -> f64 {
-        self.die_wait_ns + self.channel_wait_ns
-    }
-
     /// At that rate, with a collector that is as wide as it must be: what it does in one step comes all at once.
     pub(crate) fn at(drive: &Drive, traffic: &Traffic, commands: &Commands, rate: f64) -> Self {
         let with = |step_pages: f64| Busy::with(drive, traffic, commands, rate, step_pages);

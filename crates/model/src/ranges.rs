@@ -1,8 +1,8 @@
 //! Ranges, from where a Seek ends on.
 
+use crate::busy::LOAD_MAX;
 use crate::drive::Drive;
 use crate::load::{Load, Mix};
-use crate::queues::LOAD_MAX;
 
 /// Ranges a nanosecond, the time of a Seek, and the flash reads of a range; none where the load has no ranges. Each Next is a
 /// command; what is read ahead takes no time of its own.
