@@ -3,13 +3,12 @@
 use super::model::{Model, Step};
 use super::open_iterators::OpenIterators;
 use super::spaces::Spaces;
+use super::turn::{End, run, run_in};
 use super::{CrashReport, check, words_of};
 use crate::CampaignError;
 use kvssd_flash::{FaultCounts, FaultRates, FaultyMedium, PowerCut, PowerLoss, Profile};
 use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan};
-use kvssd_types::{
-    BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Random, Reply, StoreCondition, Value,
-};
+use kvssd_types::{BatchChange, Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,20 +80,6 @@ pub(crate) struct Drive<'a> {
     random: Random,
     model: Model,
     seed: u64,
-}
-
-/// Why a life ended.
-pub(super) enum End {
-    /// The power went.
-    Cut,
-    /// The drive is not what it must be.
-    Wrong(String),
-}
-
-impl From<KvError> for End {
-    fn from(error: KvError) -> Self {
-        if error.is_power_loss() { End::Cut } else { End::Wrong(format!("the drive failed: {error}")) }
-    }
 }
 
 impl<'a> Drive<'a> {
@@ -361,22 +346,6 @@ impl<'a> Drive<'a> {
         self.seed += 1;
         (self.seed, self.pairs.length(&mut self.random) as u32)
     }
-}
-
-pub(super) fn run(engine: &mut Engine, clock: &mut Nanos, command: Command<'_>) -> Result<Reply, KvError> {
-    run_in(engine, clock, NamespaceId::FIRST, command)
-}
-
-pub(super) fn run_in(
-    engine: &mut Engine,
-    clock: &mut Nanos,
-    namespace: NamespaceId,
-    command: Command<'_>,
-) -> Result<Reply, KvError> {
-    engine.advance(*clock)?;
-    let (done, reply) = engine.execute_in(namespace, command, *clock);
-    *clock = done;
-    reply
 }
 
 fn value_of((seed, length): (u64, u32)) -> Value {

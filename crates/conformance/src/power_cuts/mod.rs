@@ -16,6 +16,7 @@ mod life;
 mod model;
 mod open_iterators;
 mod spaces;
+mod turn;
 
 use crate::CampaignError;
 use kvssd_flash::{FaultyMedium, PowerCut, PowerLoss, Profile};

@@ -3,7 +3,7 @@
 //! pages or has values that were kept. The report counts both.
 
 use super::CrashReport;
-use super::life::{End, run_in};
+use super::turn::{End, run_in};
 use kvssd_ftl::Engine;
 use kvssd_types::{
     Command, IteratedPair, IteratorId, IteratorOptions, Key, KvError, NamespaceId, Nanos, Random, Reply,

@@ -1,6 +1,6 @@
 //! The namespaces of a drive of a campaign: which key is whose, and how they come and go.
 
-use super::life::End;
+use super::turn::End;
 use kvssd_designs::DESIGNS;
 use kvssd_flash::{Profile, ProfileError};
 use kvssd_ftl::{Design, Engine, NamespaceAttributes};
