@@ -1,6 +1,5 @@
 //! What the caches lie on: blocks, or pairs.
 
-use super::worker::Placed;
 use kvssd_device::Device;
 use kvssd_flash::{Profile, RopeBacking};
 use kvssd_ftl::Design;
@@ -9,6 +8,15 @@ use kvssd_types::{Command, Key, Nanos, Pattern, PlacementHandle, Reply, StoreCon
 
 /// Bytes of a write by which a drive is filled in order.
 const FILL_BYTES: u32 = 128 << 10;
+
+/// A slot, and the object that is put into it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub(super) handle: PlacementHandle,
+    pub(super) offset_bytes: u64,
+    /// No two stores are of the same content.
+    pub(super) content: Pattern,
+}
 
 pub(super) trait Drive {
     /// Writes all of it once, in order, as `fio` did before the measurement.

@@ -10,7 +10,7 @@
 //! Slots of one size, free ones taken last in, first out, eviction of 20 % of the least recently used from 80 % on: LMCache 0.5.6, its raw block
 //! core and the defaults of its second level.
 
-use super::drives::Drive;
+use super::drives::{Drive, Placed};
 use kvssd_sim::SimError;
 use kvssd_sim::workload::Zipfian;
 use kvssd_types::{Pattern, PlacementHandle, Random};
@@ -45,15 +45,6 @@ pub(super) const CLASSES: [Class; 5] = [
     Class { workers: 3, object_bytes: 2 * MIB, span_bytes: 90 * GIB, reuse: 0.05 },
     Class { workers: 1, object_bytes: MIB, span_bytes: 45 * GIB, reuse: 0.5 },
 ];
-
-/// A slot, and the object that is put into it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Placed {
-    pub(super) handle: PlacementHandle,
-    pub(super) offset_bytes: u64,
-    /// No two stores are of the same content.
-    pub(super) content: Pattern,
-}
 
 #[derive(Debug)]
 pub(super) struct Worker {

@@ -1,6 +1,8 @@
 //! The engine: transactions from their beginning to their end.
 
-use super::background_writer::BackgroundWriter;
+mod background_writer;
+
+use self::background_writer::BackgroundWriter;
 use super::entry::{Body, Change, Entry, Trail};
 use super::heap::{Heap, Place};
 use super::log::{Log, LogWaiter};
@@ -104,7 +106,7 @@ pub struct PageEngine {
     pub(super) transactions: BTreeMap<TransactionId, Transaction>,
     pub(super) next_transaction: u64,
     pub(super) woken: Vec<(TransactionId, Nanos)>,
-    pub(super) background_writer: BackgroundWriter,
+    background_writer: BackgroundWriter,
     /// Pages that are being loaded.
     loading: BTreeMap<NamespaceId, (PageId, Page)>,
     pub(super) commits: u64,

@@ -21,7 +21,6 @@
 //! What it does not do: scan ranges, latch pages, log or store the index (`heap.rs`), partial rollbacks, escalation of locks, or
 //! survive a drive that lost what it had said was there.
 
-mod background_writer;
 pub mod costs;
 mod engine;
 mod entry;

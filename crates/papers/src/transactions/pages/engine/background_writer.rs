@@ -8,11 +8,11 @@
 //!
 //! Checkpoints are fuzzy: nothing stops for them, and they write no pages; they say which pages are dirty and who is under way.
 
-use super::engine::{PageEngine, Phase};
-use super::entry::{Body, Checkpoint, Entry};
-use super::log::LogWaiter;
-use super::page::{Lsn, PageId};
-use super::store::{Copied, Store};
+use super::{PageEngine, Phase};
+use crate::transactions::pages::entry::{Body, Checkpoint, Entry};
+use crate::transactions::pages::log::LogWaiter;
+use crate::transactions::pages::page::{Lsn, PageId};
+use crate::transactions::pages::store::{Copied, Store};
 use kvssd_sim::SimError;
 use kvssd_types::Nanos;
 
@@ -103,7 +103,7 @@ impl PageEngine {
     }
 
     /// Takes a checkpoint at once, while nothing else goes on; gives when it is there.
-    pub(super) fn checkpoint_waiting(&mut self, at: Nanos) -> Result<Nanos, SimError> {
+    pub(in crate::transactions::pages) fn checkpoint_waiting(&mut self, at: Nanos) -> Result<Nanos, SimError> {
         self.store.processors.advance(at);
         self.begin_checkpoint(at);
         while !matches!(self.background_writer.task, Task::None) {
@@ -115,7 +115,7 @@ impl PageEngine {
     }
 
     /// The first record of the transactions under way.
-    pub(super) fn active_from(&self) -> Lsn {
+    pub(in crate::transactions::pages) fn active_from(&self) -> Lsn {
         let under_way = self.transactions.values().filter(|other| !matches!(other.phase, Phase::Committing(_)));
         let firsts = under_way.filter_map(|other| other.trail).map(|trail| trail.first);
         firsts.min().unwrap_or(self.store.log.end())
