@@ -1,7 +1,7 @@
 //! A thread of a world.
 
 use crate::coroutine::{Coroutine, Job};
-use crate::world::Process;
+use crate::process::Process;
 use kvssd_runtime::machine::Key;
 
 /// The number of an actor: the place in the table of all that ever were.

@@ -8,7 +8,7 @@
 //!     |          \_____________ one runs at a time: the code is the same as on threads ______________/
 //!   turns      at each lock, wait, read, write and point(): a random one of those that can go on               turns.rs
 //!     |        nobody can: the time jumps to the next deadline; there is none: a deadlock, with names
-//!   network    bytes in pieces, delays, little room; cut, stalled and refused as `NetworkFaults` says          network/
+//!   network    bytes in pieces, delays, little room; cut, stalled and refused as `NetworkFaults` says          network/, sockets/
 //!   kill       every actor of a process unwinds where it waits; its connections break                          world.rs
 //! ```
 //!
@@ -53,14 +53,22 @@
 mod actor;
 mod coroutine;
 pub mod linear;
+mod links;
 pub mod lives;
+mod machine;
 mod network;
+mod options;
+mod process;
 mod report;
 pub mod service;
 mod shared;
+mod sockets;
 mod turns;
 mod world;
 
-pub use network::{Interest, Listener, NetworkFaults, Socket};
+pub use network::NetworkFaults;
+pub use options::Options;
+pub use process::Process;
 pub use report::{Failure, Run, Waiting};
-pub use world::{Handle, Options, Process, World, is_unwinding, point};
+pub use sockets::{Interest, Listener, Socket};
+pub use world::{Handle, World, is_unwinding, point};

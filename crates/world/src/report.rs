@@ -1,6 +1,6 @@
 //! How a run has ended.
 
-use crate::world::Process;
+use crate::process::Process;
 use std::fmt;
 use std::time::Duration;
 

@@ -8,7 +8,7 @@
 //!
 //! What it does not do: open or close the drive.
 
-use crate::network::{self, Listener, Socket};
+use crate::sockets::{self, Listener, Socket};
 use crate::world::{Handle, World};
 use kvssd_nvme_target::{Interest, Subsystem, Transport, attend};
 use kvssd_runtime::time::{Duration, Instant};
@@ -60,7 +60,7 @@ impl Transport for Served {
     }
 
     fn wait(&mut self, Interest { read, write }: Interest, timeout: Nanos) -> bool {
-        self.0.poll(network::Interest { read, write }, Duration::from_nanos(timeout.0))
+        self.0.poll(sockets::Interest { read, write }, Duration::from_nanos(timeout.0))
     }
 
     fn end_output(&mut self) -> io::Result<()> {

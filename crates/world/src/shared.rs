@@ -2,15 +2,14 @@
 
 use crate::actor::{ActorId, Life, Status};
 use crate::coroutine::{Coroutine, Job, suspend};
-use crate::network;
+use crate::links;
+use crate::options::Options;
+use crate::process::Process;
 use crate::report::Failure;
 use crate::turns::Turns;
-use crate::world::{Options, Process};
-use kvssd_runtime::machine::{Key, Machine, Wake};
+use kvssd_runtime::machine::{Key, Wake};
 use std::any::Any;
 use std::cell::RefCell;
-use std::io::{self, ErrorKind};
-use std::net::{Shutdown, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +23,7 @@ struct Killed;
 
 /// A world.
 pub(crate) struct Shared {
-    number: u64,
+    pub(crate) number: u64,
     pub(crate) turns: RefCell<Turns>,
     myself: Weak<Shared>,
 }
@@ -96,7 +95,7 @@ impl Shared {
     }
 
     /// Gives the turn to who is next. The one that calls has said what it waits for.
-    fn switch(&self) {
+    pub(crate) fn switch(&self) {
         let mut turns = self.turns.borrow_mut();
         let id = turns.current;
         // A deadlock may be found here, and end the waiting of the one that calls.
@@ -112,6 +111,11 @@ impl Shared {
         }
         drop(turns);
         self.unwind_if_killed();
+    }
+
+    /// Whether the actor that has the turn is unwinding.
+    pub(crate) fn is_unwinding(&self) -> bool {
+        panicking_here(&self.turns.borrow())
     }
 
     /// Does not come back in an actor that was killed.
@@ -166,7 +170,7 @@ impl Shared {
         }
         let mut turns = self.turns.borrow_mut();
         turns.kill(|other| processes.contains(&other));
-        processes.iter().for_each(|process| network::kill(&mut turns, *process));
+        processes.iter().for_each(|process| links::kill(&mut turns, *process));
         if turns.current().life == Life::Alive {
             turns.step_aside();
             drop(turns);
@@ -189,102 +193,4 @@ pub(crate) fn end_key(id: ActorId) -> Key {
 
 pub(crate) fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-impl Machine for Shared {
-    fn number(&self) -> u64 {
-        self.number
-    }
-
-    fn now(&self) -> Duration {
-        Duration::from_nanos(self.turns.borrow_mut().look())
-    }
-
-    fn random_u64(&self) -> u64 {
-        self.turns.borrow_mut().random.bits()
-    }
-
-    fn actor(&self) -> u64 {
-        self.turns.borrow().current.0.into()
-    }
-
-    fn spawn(&self, name: &str, body: Box<dyn FnOnce()>) -> io::Result<()> {
-        if self.is_unwinding() {
-            return Err(ErrorKind::Interrupted.into());
-        }
-        let process = self.turns.borrow_mut().current().process;
-        self.start(process, name, body);
-        Ok(())
-    }
-
-    fn is_unwinding(&self) -> bool {
-        panicking_here(&self.turns.borrow())
-    }
-
-    fn may_lose_turn(&self) {
-        if self.turns.borrow_mut().loses_turn() {
-            self.point();
-        }
-    }
-
-    fn yield_now(&self) {
-        if !self.is_unwinding() {
-            self.turns.borrow_mut().step_back();
-            self.switch();
-        }
-    }
-
-    fn wait(&self, key: Key, until: Option<Duration>) -> bool {
-        self.wait_ns(key, until.map(ns))
-    }
-
-    fn wake(&self, key: Key, wake: Wake) {
-        self.turns.borrow_mut().wake(key, wake);
-    }
-
-    fn park(&self, until: Option<Duration>) {
-        let mut turns = self.turns.borrow_mut();
-        let key = park_key(turns.current);
-        if std::mem::take(&mut turns.current().may_pass) {
-            return;
-        }
-        drop(turns);
-        self.wait(key, until);
-        self.turns.borrow_mut().current().may_pass = false;
-    }
-
-    fn unpark(&self, actor: u64) {
-        let id = ActorId(actor as u32);
-        let mut turns = self.turns.borrow_mut();
-        turns.actors[id.index()].may_pass = true;
-        turns.wake(park_key(id), Wake::One);
-    }
-
-    fn connect(&self, address: SocketAddr, timeout: Duration) -> io::Result<u64> {
-        network::connect(self, address, timeout)
-    }
-
-    fn read(&self, stream: u64, buffer: &mut [u8], timeout: Option<Duration>) -> io::Result<usize> {
-        network::read(self, stream, buffer, timeout)
-    }
-
-    fn try_read(&self, stream: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        network::read(self, stream, buffer, Some(network::AWAKE))
-    }
-
-    fn write(&self, stream: u64, bytes: &[u8], timeout: Option<Duration>) -> io::Result<usize> {
-        network::write(self, stream, bytes, timeout)
-    }
-
-    fn shut_down(&self, stream: u64, how: Shutdown) -> io::Result<()> {
-        network::shut_down(self, stream, how)
-    }
-
-    fn close(&self, stream: u64) {
-        network::close(&mut self.turns.borrow_mut(), stream);
-    }
-}
-
-fn park_key(id: ActorId) -> Key {
-    Key { id: id.0.into(), kind: "an unpark" }
 }

@@ -12,8 +12,10 @@
 use crate::actor::{Actor, ActorId, Life, Status};
 use crate::coroutine::Job;
 use crate::network::Network;
+use crate::options::Options;
+use crate::process::Process;
 use crate::report::{Failure, Waiting};
-use crate::world::{Options, Process};
+
 use kvssd_runtime::machine::{Key, Wake};
 use kvssd_types::{Random, mix64};
 use std::collections::BTreeSet;

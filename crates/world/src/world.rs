@@ -1,45 +1,19 @@
 //! A world, as who makes one sees it.
 
 use crate::actor::ActorId;
-use crate::network::{self, Listener, NetworkFaults};
+use crate::links;
+use crate::network::NetworkFaults;
+use crate::options::Options;
+use crate::process::Process;
 use crate::report::{Failure, Run};
 use crate::shared::{Shared, end_key};
-use kvssd_runtime::machine::{Machine, enter};
+use crate::sockets::{self, Listener};
+use kvssd_runtime::machine::enter;
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
-
-/// How a world is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
-    /// Decides everything.
-    pub seed: u64,
-    /// How often who takes a lock loses the turn before; zero for never.
-    pub loses_turn_one_in: u32,
-    /// How many turns it may take to its end.
-    pub turns_max: u64,
-    /// What the network does in the beginning.
-    pub network: NetworkFaults,
-}
-
-impl Options {
-    /// A world in which nothing breaks by itself.
-    #[must_use]
-    pub fn of_seed(seed: u64) -> Options {
-        Options { seed, loses_turn_one_in: 8, turns_max: 50_000_000, network: NetworkFaults::default() }
-    }
-}
-
-/// The number of a process: what is killed together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Process(pub u32);
-
-impl Process {
-    /// That of the main actor.
-    pub const MAIN: Process = Process(0);
-}
 
 /// A world, for those in it.
 #[derive(Clone)]
@@ -126,7 +100,7 @@ impl World {
     /// # Errors
     /// When somebody does already.
     pub fn listen(&self, address: SocketAddr) -> io::Result<Listener> {
-        network::listen(&self.0, address)
+        sockets::listen(&self.0, address)
     }
 
     /// Says what the network does from now on.
@@ -136,7 +110,7 @@ impl World {
 
     /// Breaks all connections now. What was sent and did not arrive is lost.
     pub fn cut_connections(&self) {
-        network::cut_all(&mut self.0.turns.borrow_mut());
+        links::cut_all(&mut self.0.turns.borrow_mut());
     }
 
     /// A random number of the world's own.

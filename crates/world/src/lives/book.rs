@@ -7,17 +7,25 @@
 //!
 //! Values say who they are, so that one of another key, or of nobody, is known at once.
 
-use super::caches::is_cached;
 use super::model::Content;
 use super::report::{Loss, Report};
 use crate::Run;
 use crate::linear::{self, Call, Found, check_all};
 use kvssd_flash::SimulatedDisk;
+use kvssd_host::NamespaceId;
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A namespace, and a key in it.
 pub type Place = (u32, usize);
+
+/// Where the book has which namespaces there are, by their numbers.
+pub(super) const EXISTS: u32 = 1000;
+
+/// Whether a place is a key of a cache, where there are caches: those of all namespaces but the first.
+fn is_cached(place: Place) -> bool {
+    place.0 != NamespaceId::FIRST.0 && place.0 < EXISTS
+}
 
 /// Steps of a key that are told when something was wrong with it.
 const STEPS: usize = 40;

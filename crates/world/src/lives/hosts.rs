@@ -8,15 +8,18 @@
 //!                +---> Book: each key by itself must be explained at the end
 //! ```
 
+mod host;
+mod served;
+
+use self::host::{CROWD, JUDGE};
+use self::served::SERVICE;
 use super::book::SharedBook;
 use super::conditions::Conditions;
 use super::excuses::Excuses;
 use super::hardware::Hardware;
-use super::host::{self, CROWD, JUDGE};
 use super::image;
 use super::machine::Machine;
 use super::report::{Loss, Report};
-use super::served::{self, SERVICE};
 use super::strikes::Strikes;
 use crate::{NetworkFaults, Options, Process, World};
 use kvssd_flash::SimulatedDisk;

@@ -9,17 +9,13 @@
 //! A loss says its seed and life and the last steps before it, and the same seed shows it again.
 
 mod act;
-mod bank;
-mod batches;
 mod book;
-pub mod caches;
 mod caller;
 mod campaign;
 mod conditions;
 mod excuses;
 mod hardware;
 mod history;
-mod host;
 pub mod hosts;
 mod image;
 pub mod liar;
@@ -29,14 +25,11 @@ pub mod owners;
 mod program;
 mod report;
 mod scenario;
-mod served;
 pub mod solo;
-mod spaces;
 mod steps;
 mod strikes;
 pub mod sweep;
 pub mod threads;
-mod window;
 
 pub use act::{Act, Acts};
 pub use book::{Book, SharedBook};

@@ -8,11 +8,13 @@
 //!
 //! Whatever was answered must be there; of what was not, all or nothing.
 
+mod window;
+
+use self::window::Window;
 use super::act::{key, number_of};
 use super::hardware::Hardware;
 use super::image::PATH;
 use super::model::{Content, Model, Pairs, Spaces};
-use super::window::Window;
 use kvssd_device::{CreateDrive, Drive};
 use kvssd_flash::SimulatedDisk;
 use kvssd_host::{Error, Missing, NamespaceId, NamespaceInfo, Options, Store};

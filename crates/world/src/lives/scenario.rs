@@ -1,7 +1,7 @@
 //! The scenarios, so that whoever runs one can run any.
 
 use super::report::{Loss, Report};
-use super::{caches, hosts, liar, owners, solo, sweep, threads};
+use super::{hosts, liar, owners, solo, sweep, threads};
 use kvssd_ftl::Design;
 
 /// A kind of lives.
@@ -45,7 +45,7 @@ pub const SCENARIOS: [Scenario; 7] = [
     Scenario {
         name: "caches",
         about: "the same threads, where all namespaces but the first are caches: nothing old or deleted comes back, and no budget is exceeded",
-        run: caches::run,
+        run: threads::run_with_caches,
     },
     Scenario {
         name: "owners",

@@ -7,16 +7,20 @@
 //!   main       kills, stops the machine, or closes -----------------------
 //! ```
 
-use super::bank::Bank;
-use super::batches::{self, Batched};
-use super::book::SharedBook;
-use super::caches;
+mod bank;
+mod batches;
+mod caches;
+mod spaces;
+
+use self::bank::Bank;
+use self::batches::Batched;
+use self::spaces::IDS;
+use super::book::{EXISTS, SharedBook};
 use super::caller::{Caller, Step, key};
 use super::hardware::Hardware;
 use super::image::{self, PATH};
 use super::machine::Machine;
 use super::report::{Loss, Report};
-use super::spaces::{self, EXISTS, IDS};
 use super::strikes::Strikes;
 use crate::linear::Found;
 use crate::{Options, Process, World};
@@ -79,8 +83,15 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     run_with(design, seed, report, false)
 }
 
-/// The same, with namespaces that may be caches.
-pub(super) fn run_with(design: &Design, seed: u64, report: &mut Report, has_caches: bool) -> Result<(), Loss> {
+/// The same, where namespaces beside the first are caches.
+///
+/// # Errors
+/// What was lost.
+pub fn run_with_caches(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> {
+    run_with(design, seed, report, true)
+}
+
+fn run_with(design: &Design, seed: u64, report: &mut Report, has_caches: bool) -> Result<(), Loss> {
     let mut random = Random::new(seed);
     let (sync, has_large_values) = (random.below(2) == 0, random.below(4) == 0);
     let hardware = Hardware::tiny(design, sync, has_large_values, random.below(3) == 0);

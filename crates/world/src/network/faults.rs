@@ -33,7 +33,7 @@ impl Default for NetworkFaults {
 
 impl NetworkFaults {
     /// How long the next piece is under way.
-    pub(super) fn delay(&self, random: &mut Random) -> u64 {
+    pub(crate) fn delay(&self, random: &mut Random) -> u64 {
         let stall_ns = match self.stall_one_in {
             0 => 0,
             one_in if random.below(one_in.into()) == 0 => random.below(self.stall_ns.max(1)),
@@ -42,7 +42,7 @@ impl NetworkFaults {
         between(self.delay_ns, random) + stall_ns
     }
 
-    pub(super) fn room(&self, random: &mut Random) -> usize {
+    pub(crate) fn room(&self, random: &mut Random) -> usize {
         between(self.room_bytes, random).max(1) as usize
     }
 }

@@ -12,63 +12,65 @@
 //! What it does not do: lose, repeat or reorder bytes within a stream. TCP does not, either.
 
 mod faults;
-mod listener;
 mod pipe;
-mod streams;
 
 pub use faults::NetworkFaults;
-pub use listener::{Interest, Listener, Socket};
-pub(crate) use listener::{connect, listen};
-pub(crate) use streams::{close, read, shut_down, write};
+pub(crate) use pipe::{Found, Pipe};
 
-use crate::turns::Turns;
-use crate::world::Process;
-use kvssd_runtime::machine::{Key, Wake};
-use listener::Listening;
-use pipe::Pipe;
-use std::collections::BTreeMap;
+use crate::process::Process;
+use kvssd_runtime::machine::Key;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::time::Duration;
-
-/// How long somebody who does not wait for bytes lets pass, so that others can send some.
-pub(crate) const AWAKE: Duration = Duration::from_micros(10);
 
 /// Who listens, and who is connected.
 pub(crate) struct Network {
     pub(crate) faults: NetworkFaults,
-    listening: BTreeMap<SocketAddr, Listening>,
-    connections: BTreeMap<u64, Connection>,
-    made: u64,
+    pub(crate) listening: BTreeMap<SocketAddr, Listening>,
+    pub(crate) connections: BTreeMap<u64, Connection>,
+    pub(crate) made: u64,
+}
+
+/// An address that is listened on.
+pub(crate) struct Listening {
+    pub(crate) process: Process,
+    pub(crate) number: u64,
+    pub(crate) waiting: VecDeque<u64>,
+}
+
+impl Listening {
+    pub(crate) fn key(&self) -> Key {
+        Key { id: self.number, kind: "a connection" }
+    }
 }
 
 /// Two ends, and a pipe from each to the other.
-struct Connection {
-    ends: [End; 2],
+pub(crate) struct Connection {
+    pub(crate) ends: [End; 2],
     /// By the end that writes.
-    pipes: [Pipe; 2],
+    pub(crate) pipes: [Pipe; 2],
 }
 
-struct End {
-    process: Process,
-    is_closed: bool,
-    reads_no_more: bool,
+pub(crate) struct End {
+    pub(crate) process: Process,
+    pub(crate) is_closed: bool,
+    pub(crate) reads_no_more: bool,
 }
 
 /// An end of a connection: twice its number, and one more for who was connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct EndId(u64);
+pub(crate) struct EndId(pub(crate) u64);
 
 impl EndId {
-    fn side(self) -> usize {
+    pub(crate) fn side(self) -> usize {
         (self.0 & 1) as usize
     }
 
-    fn peer(self) -> EndId {
+    pub(crate) fn peer(self) -> EndId {
         EndId(self.0 ^ 1)
     }
 
     /// What who reads or writes there waits for.
-    fn key(self) -> Key {
+    pub(crate) fn key(self) -> Key {
         Key { id: self.0, kind: "its peer on the network" }
     }
 }
@@ -78,52 +80,23 @@ impl Network {
         Network { faults, listening: BTreeMap::new(), connections: BTreeMap::new(), made: 0 }
     }
 
-    fn of(&mut self, end: EndId) -> Option<&mut Connection> {
+    pub(crate) fn of(&mut self, end: EndId) -> Option<&mut Connection> {
         self.connections.get_mut(&(end.0 >> 1))
     }
 }
 
-/// Breaks all connections.
-pub(crate) fn cut_all(turns: &mut Turns) {
-    let numbers: Vec<u64> = turns.network.connections.keys().copied().collect();
-    numbers.into_iter().for_each(|number| cut(turns, number));
-}
+impl Connection {
+    /// What that end finds to read.
+    pub(crate) fn look(&self, side: usize, now_ns: u64) -> Found {
+        if self.ends[side].reads_no_more { Found::End } else { self.pipes[1 - side].look(now_ns) }
+    }
 
-/// Breaks a connection: one direction now, and the other one then or a little later.
-fn cut(turns: &mut Turns, number: u64) {
-    let (now, first) = (turns.now_ns, turns.random.below(2) as usize);
-    let later = now + turns.network.faults.delay(&mut turns.random);
-    let Some(connection) = turns.network.connections.get_mut(&number) else { return };
-    connection.pipes[first].cut(now);
-    connection.pipes[1 - first].cut(later);
-    wake(turns, number);
-}
+    /// Whether that end can write, or is told at once that it cannot.
+    pub(crate) fn takes(&self, side: usize, now_ns: u64) -> bool {
+        self.is_broken(now_ns) || self.pipes[side].has_end() || self.pipes[side].room() > 0
+    }
 
-/// Wakes both ends: something has changed.
-fn wake(turns: &mut Turns, number: u64) {
-    let end = EndId(number * 2);
-    turns.wake(end.key(), Wake::All);
-    turns.wake(end.peer().key(), Wake::All);
-}
-
-/// What a process has on the network that was killed.
-pub(crate) fn kill(turns: &mut Turns, process: Process) {
-    let gone: Vec<SocketAddr> =
-        turns.network.listening.iter().filter(|(_, l)| l.process == process).map(|(a, _)| *a).collect();
-    gone.into_iter().for_each(|address| listener::stop(turns, address));
-    let of = |connection: &Connection| connection.ends.iter().any(|end| end.process == process && !end.is_closed);
-    let touched: Vec<u64> =
-        turns.network.connections.iter().filter(|(_, c)| of(c)).map(|(number, _)| *number).collect();
-    let is_cut = turns.random.below(2) == 0;
-    for number in touched {
-        if is_cut {
-            cut(turns, number);
-        }
-        for side in 0..2 {
-            let end = EndId(number * 2 + side);
-            if turns.network.of(end).is_some_and(|connection| connection.ends[side as usize].process == process) {
-                close(turns, end.0);
-            }
-        }
+    pub(crate) fn is_broken(&self, now_ns: u64) -> bool {
+        self.pipes.iter().any(|pipe| pipe.is_cut(now_ns))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Bytes that are under way, or that have arrived and are not read yet.
-pub(super) struct Pipe {
+pub(crate) struct Pipe {
     bytes: VecDeque<u8>,
     /// When each of the pieces arrives, and how many bytes of it are not read yet.
     pieces: VecDeque<(u64, usize)>,
@@ -18,7 +18,7 @@ pub(super) struct Pipe {
 
 /// What a reader finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(crate) enum Found {
     Bytes(usize),
     End,
     Broken,
@@ -27,42 +27,42 @@ pub(super) enum Found {
 }
 
 impl Pipe {
-    pub(super) fn new(room_bytes: usize) -> Pipe {
+    pub(crate) fn new(room_bytes: usize) -> Pipe {
         Pipe { bytes: VecDeque::new(), pieces: VecDeque::new(), room_bytes, last_ns: 0, end_ns: None, cut_ns: None }
     }
 
     /// How many more bytes it takes.
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.room_bytes.saturating_sub(self.bytes.len())
     }
 
     /// Takes a piece that arrives at that time, or behind the one before.
-    pub(super) fn send(&mut self, bytes: &[u8], at_ns: u64) {
+    pub(crate) fn send(&mut self, bytes: &[u8], at_ns: u64) {
         self.last_ns = self.last_ns.max(at_ns);
         self.bytes.extend(bytes);
         self.pieces.push_back((self.last_ns, bytes.len()));
     }
 
     /// Tells the reader behind all pieces that no more comes.
-    pub(super) fn end(&mut self, at_ns: u64) {
+    pub(crate) fn end(&mut self, at_ns: u64) {
         self.last_ns = self.last_ns.max(at_ns);
         self.end_ns.get_or_insert(self.last_ns);
     }
 
-    pub(super) fn has_end(&self) -> bool {
+    pub(crate) fn has_end(&self) -> bool {
         self.end_ns.is_some()
     }
 
     /// Lets nothing arrive from a moment on.
-    pub(super) fn cut(&mut self, at_ns: u64) {
+    pub(crate) fn cut(&mut self, at_ns: u64) {
         self.cut_ns = Some(self.cut_ns.map_or(at_ns, |before| before.min(at_ns)));
     }
 
-    pub(super) fn is_cut(&self, now_ns: u64) -> bool {
+    pub(crate) fn is_cut(&self, now_ns: u64) -> bool {
         self.cut_ns.is_some_and(|cut_ns| cut_ns <= now_ns)
     }
 
-    pub(super) fn look(&self, now_ns: u64) -> Found {
+    pub(crate) fn look(&self, now_ns: u64) -> Found {
         let horizon = self.cut_ns.map_or(now_ns, |cut_ns| now_ns.min(cut_ns));
         let arrived = self.pieces.iter().take_while(|(at_ns, _)| *at_ns <= horizon).map(|(_, bytes)| bytes).sum();
         if arrived > 0 {
@@ -77,7 +77,7 @@ impl Pipe {
     }
 
     /// Moves bytes that have arrived to `buffer`, which is filled.
-    pub(super) fn read(&mut self, buffer: &mut [u8]) {
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) {
         let (front, back) = self.bytes.as_slices();
         let from_front = front.len().min(buffer.len());
         let (first, second) = buffer.split_at_mut(from_front);

@@ -7,8 +7,8 @@
 //!
 //! Whether a transaction in doubt was committed shows when another has read what it wrote, and does not matter where none has.
 
-use super::book::SharedBook;
-use super::caller::ACCOUNT;
+use crate::lives::book::SharedBook;
+use crate::lives::caller::ACCOUNT;
 use kvssd_host::tx::{Isolation, TransactionError, Transactions};
 use kvssd_host::{Error, NamespaceId, Store};
 use kvssd_types::Random;

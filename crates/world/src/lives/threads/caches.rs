@@ -6,29 +6,12 @@
 //!             so no older value may come back, nor one that was deleted, and who has left comes back no more
 //! ```
 
-use super::book::Place;
-use super::caller::{Caller, Step, key};
-use super::report::{Loss, Report};
-use super::threads;
-use kvssd_ftl::Design;
+use crate::lives::caller::{Caller, Step, key};
 use kvssd_host::{AdmissionPolicy, CacheAttributes, CachePlan, Error, EvictionPolicy, Namespace, NamespaceId, Store};
 use kvssd_types::Random;
 
 /// Budgets: some hold a few small pairs, and some more than the drive has.
 const BUDGETS: [u64; 4] = [2_000, 30_000, 300_000, 1 << 40];
-
-/// Lets the drive with that seed live.
-///
-/// # Errors
-/// What was lost.
-pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> {
-    threads::run_with(design, seed, report, true)
-}
-
-/// Whether a place is a key of a cache: those of all namespaces but the first.
-pub(super) fn is_cached(place: Place) -> bool {
-    place.0 != NamespaceId::FIRST.0 && place.0 < super::spaces::EXISTS
-}
 
 /// Some cache.
 pub(super) fn some(random: &mut Random) -> CacheAttributes {

@@ -1,8 +1,8 @@
 //! A service over a disk that is struck: it opens the drive, serves it, and closes it or dies.
 
-use super::conditions::{ADDRESS, Conditions, NQN};
-use super::hosts::Common;
-use super::image::PATH;
+use super::Common;
+use crate::lives::conditions::{ADDRESS, Conditions, NQN};
+use crate::lives::image::PATH;
 use crate::{Process, service};
 use kvssd_device::Drive;
 use kvssd_flash::OpenOptions;

@@ -1,8 +1,8 @@
 //! Batches of threads: all or none, also of those that a kill has left without an answer.
 
-use super::book::{Line, Place, SharedBook};
-use super::caller::{Caller, Step, key};
-use super::threads::Common;
+use super::Common;
+use crate::lives::book::{Line, Place, SharedBook};
+use crate::lives::caller::{Caller, Step, key};
 use kvssd_host::{Batch, NamespaceId, Store};
 use kvssd_runtime::time::Instant;
 use std::collections::BTreeMap;

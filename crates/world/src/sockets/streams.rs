@@ -1,10 +1,10 @@
 //! What is done with an end of a connection.
 
-use super::pipe::Found;
-use super::{Connection, EndId, cut};
+use crate::links::{end_ns, wake};
+use crate::network::{EndId, Found};
 use crate::shared::{Shared, ns};
 use crate::turns::Turns;
-use kvssd_runtime::machine::{Machine, Wake};
+use kvssd_runtime::machine::Wake;
 use std::io::{self, ErrorKind};
 use std::net::Shutdown;
 use std::time::Duration;
@@ -13,22 +13,6 @@ use std::time::Duration;
 const SHORT_ONE_IN: u32 = 4;
 /// How many pieces a write is sent in at most.
 const PIECES_MAX: u64 = 3;
-
-impl Connection {
-    /// What that end finds to read.
-    pub(super) fn look(&self, side: usize, now_ns: u64) -> Found {
-        if self.ends[side].reads_no_more { Found::End } else { self.pipes[1 - side].look(now_ns) }
-    }
-
-    /// Whether that end can write, or is told at once that it cannot.
-    pub(super) fn takes(&self, side: usize, now_ns: u64) -> bool {
-        self.is_broken(now_ns) || self.pipes[side].has_end() || self.pipes[side].room() > 0
-    }
-
-    fn is_broken(&self, now_ns: u64) -> bool {
-        self.pipes.iter().any(|pipe| pipe.is_cut(now_ns))
-    }
-}
 
 /// Waits until something changes at that end, or until one of those moments. Whether there is time left.
 pub(super) fn wait(shared: &Shared, end: EndId, deadline_ns: Option<u64>, change_ns: Option<u64>) -> bool {
@@ -129,7 +113,7 @@ pub(super) fn write_now(turns: &mut Turns, end: EndId, bytes: &[u8]) -> io::Resu
         if let Some(connection) = turns.network.of(end) {
             connection.pipes.iter_mut().zip(cuts_ns).for_each(|(pipe, cut_ns)| pipe.cut(cut_ns));
         }
-        super::wake(turns, end.0 >> 1);
+        wake(turns, end.0 >> 1);
     }
     Ok(Some(written))
 }
@@ -161,33 +145,6 @@ pub(crate) fn shut_down(shared: &Shared, stream: u64, how: Shutdown) -> io::Resu
     if how != Shutdown::Read {
         connection.pipes[end.side()].end(at_ns);
     }
-    super::wake(&mut turns, end.0 >> 1);
+    wake(&mut turns, end.0 >> 1);
     Ok(())
-}
-
-/// Nobody has that end any more.
-pub(crate) fn close(turns: &mut Turns, stream: u64) {
-    let (end, now_ns) = (EndId(stream), turns.now_ns);
-    let (at_ns, side) = (end_ns(turns), end.side());
-    let Some(connection) = turns.network.of(end) else { return };
-    if connection.ends[side].is_closed {
-        return;
-    }
-    connection.ends[side].is_closed = true;
-    // Where it is broken, no word of an end comes through.
-    if !connection.is_broken(now_ns) {
-        connection.pipes[side].end(at_ns);
-    }
-    let has_unread = matches!(connection.look(side, now_ns), Found::Bytes(_));
-    if connection.ends[1 - side].is_closed {
-        turns.network.connections.remove(&(end.0 >> 1));
-    } else if has_unread {
-        cut(turns, end.0 >> 1);
-    } else {
-        super::wake(turns, end.0 >> 1);
-    }
-}
-
-fn end_ns(turns: &mut Turns) -> u64 {
-    turns.now_ns + turns.network.faults.delay(&mut turns.random)
 }

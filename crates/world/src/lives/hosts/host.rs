@@ -1,9 +1,9 @@
 //! A host: threads that call one store for a while, and then another. And a crowd of them, each of which comes, makes a change, and is gone.
 
-use super::caller::{Caller, Step, Wire};
-use super::conditions::Conditions;
-use super::hosts::{Common, MILLISECOND};
+use super::{Common, MILLISECOND};
 use crate::Process;
+use crate::lives::caller::{Caller, Step, Wire};
+use crate::lives::conditions::Conditions;
 use kvssd_host::{Error, NamespaceId, Store, connect};
 use kvssd_runtime::thread;
 use kvssd_runtime::time::{Duration, Instant};

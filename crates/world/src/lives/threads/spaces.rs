@@ -1,16 +1,14 @@
 //! Namespaces of threads, which come and go, and with them all keys in them.
 
-use super::book::Line;
+use super::Common;
 use super::caches;
-use super::caller::{Caller, Step};
-use super::threads::Common;
 use crate::linear::Found;
+use crate::lives::book::{EXISTS, Line};
+use crate::lives::caller::{Caller, Step};
 use kvssd_host::{Error, NamespaceAttributes, NamespaceId, Store};
 
 /// Names of namespaces.
 const NAMES: [&str; 2] = ["s1", "s2"];
-/// Where the book has which namespaces there are, by their numbers.
-pub(super) const EXISTS: u32 = 1000;
 /// Numbers of namespaces are below.
 pub(super) const IDS: usize = 9;
 

@@ -1,14 +1,14 @@
 //! A range that a program keeps open while it works: it shows what was there when it began.
 
-use super::act::number_of;
-use super::model::{Content, Pairs};
-use super::program::{End, Program};
+use super::{End, Program};
+use crate::lives::act::number_of;
+use crate::lives::model::{Content, Pairs};
 use kvssd_host::{Error, IteratorOptions, Namespace, NamespaceId, RangeCursor};
 use std::collections::VecDeque;
 
 /// A range, and the pairs of the program that it must still show.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(in crate::lives) struct Window {
     namespace: NamespaceId,
     cursor: RangeCursor,
     coming: VecDeque<(usize, Content)>,
@@ -25,7 +25,7 @@ impl Window {
 impl Program<'_> {
     /// Goes a page further along the range of a namespace, or begins one. A namespace without an order has none, and a drive may end
     /// the oldest.
-    pub(super) fn look_through_window(&mut self, space: usize, namespace: Namespace<'_>) -> Result<(), End> {
+    pub(in crate::lives) fn look_through_window(&mut self, space: usize, namespace: Namespace<'_>) -> Result<(), End> {
         let open = self.windows.remove(&space);
         let opened = open.map_or_else(|| Window::open(namespace, &self.model.spaces()[&space]), Ok);
         let mut window = match opened {

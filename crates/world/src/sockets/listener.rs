@@ -1,10 +1,9 @@
 //! Who listens, and who connects.
 
-use super::pipe::Found;
-use super::{Connection, End, EndId, Pipe, cut, streams};
+use super::streams;
+use crate::links::{close, stop};
+use crate::network::{Connection, End, EndId, Found, Listening, Pipe};
 use crate::shared::{Shared, ns};
-use crate::turns::Turns;
-use crate::world::Process;
 use kvssd_runtime::machine::{Key, Machine, Wake};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -14,19 +13,6 @@ use std::time::Duration;
 
 /// Connections that wait until they are accepted.
 const WAITING_MAX: usize = 128;
-
-/// An address that is listened on.
-pub(super) struct Listening {
-    pub(super) process: Process,
-    number: u64,
-    waiting: VecDeque<u64>,
-}
-
-impl Listening {
-    fn key(&self) -> Key {
-        Key { id: self.number, kind: "a connection" }
-    }
-}
 
 /// Accepts the connections of an address.
 pub struct Listener {
@@ -60,16 +46,6 @@ pub(crate) fn listen(shared: &Rc<Shared>, address: SocketAddr) -> io::Result<Lis
     let number = turns.network.made;
     turns.network.listening.insert(address, Listening { process, number, waiting: VecDeque::new() });
     Ok(Listener { shared: shared.clone(), address, number })
-}
-
-/// Nobody listens there any more: who waits there is told.
-pub(super) fn stop(turns: &mut Turns, address: SocketAddr) {
-    let Some(listening) = turns.network.listening.remove(&address) else { return };
-    for number in listening.waiting.iter().copied() {
-        cut(turns, number);
-        streams::close(turns, number * 2 + 1);
-    }
-    turns.wake(listening.key(), Wake::All);
 }
 
 pub(crate) fn connect(shared: &Shared, address: SocketAddr, timeout: Duration) -> io::Result<u64> {
@@ -208,6 +184,6 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        streams::close(&mut self.shared.turns.borrow_mut(), self.end.0);
+        close(&mut self.shared.turns.borrow_mut(), self.end.0);
     }
 }
