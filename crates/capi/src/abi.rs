@@ -1,7 +1,7 @@
 //! The types of the C header, as they lie in memory (`include/kvs_struct.h` says what the fields mean). Whatever bytes C leaves in them
 //! is a value: what C calls `bool` is a byte here, and what it calls an `enum` a number.
 
-use crate::handles::Handle;
+use crate::handle::Handle;
 use crate::pointers::Place;
 use std::ffi::{c_char, c_void};
 

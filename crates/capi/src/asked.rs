@@ -5,7 +5,8 @@
 
 use crate::abi::{KvssdCompletion, KvssdDeviceStats};
 use crate::exports::call;
-use crate::handles::{self, Handle};
+use crate::handle::Handle;
+use crate::handles;
 use crate::pointers::Place;
 use crate::refusal::{KvsResult, Refusal};
 use kvssd_device::{Answer, AskError, AskedDevice};

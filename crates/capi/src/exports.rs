@@ -8,10 +8,13 @@
 use crate::abi::*;
 use crate::device::Device;
 use crate::group::KeyGroup;
-use crate::handles::{self, Handle};
-use crate::key_space::{self, KeySpace};
+use crate::handle::Handle;
+use crate::handles;
+use crate::key_space::KeySpace;
+use crate::key_spaces;
 use crate::operation::{self, Operation};
-use crate::pointers::{Place, Postprocess, allocate, allocated, free};
+use crate::pointers::{Place, allocate, allocated, free};
+use crate::postprocess::Postprocess;
 use crate::queue;
 use crate::refusal::{KvsResult, Refusal, given, last_line};
 use std::ffi::{c_char, c_void};
@@ -187,8 +190,8 @@ fn name_of(name: Place<KvsKeySpaceName>) -> Result<String, Refusal> {
     let wrong = |why: String| Refusal::new(KvsResult::KeySpaceName, why);
     name.name.check()?;
     let bytes = name.name_len as usize;
-    if bytes > key_space::NAME_BYTES_MAX {
-        return Err(wrong(format!("a name has at most {} bytes, not {bytes}", key_space::NAME_BYTES_MAX)));
+    if bytes > key_spaces::NAME_BYTES_MAX {
+        return Err(wrong(format!("a name has at most {} bytes, not {bytes}", key_spaces::NAME_BYTES_MAX)));
     }
     let text = name.name.cast::<u8>().read(bytes, |text| String::from_utf8(text.to_vec()))?;
     let text = text.map_err(|_| wrong("a name is not UTF-8".to_owned()))?;
@@ -205,12 +208,12 @@ pub extern "C" fn kvs_create_key_space(
     size: u64,
     opt: KvsOptionKeySpace,
 ) -> KvsResult {
-    call(|| key_space::create(&*handles::device(dev_hd)?, &name_of(key_space_name)?, size, opt.ordering))
+    call(|| key_spaces::create(&*handles::device(dev_hd)?, &name_of(key_space_name)?, size, opt.ordering))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn kvs_delete_key_space(dev_hd: Handle, key_space_name: Place<KvsKeySpaceName>) -> KvsResult {
-    call(|| key_space::delete(&handles::device(dev_hd)?, &name_of(key_space_name)?))
+    call(|| key_spaces::delete(&handles::device(dev_hd)?, &name_of(key_space_name)?))
 }
 
 #[unsafe(no_mangle)]
@@ -224,7 +227,7 @@ pub extern "C" fn kvs_list_key_spaces(
     call(|| {
         names.check()?;
         ks_cnt.set(0)?;
-        let all = key_space::names(&*handles::device(dev_hd)?)?;
+        let all = key_spaces::names(&*handles::device(dev_hd)?)?;
         let wanted = all.get((index as usize).wrapping_sub(1)..).filter(|wanted| !wanted.is_empty());
         let Some(wanted) = wanted else {
             let why = format!("key spaces are counted from 1, and there are {}, not {index}", all.len());
@@ -235,7 +238,7 @@ pub extern "C" fn kvs_list_key_spaces(
             return Err(Refusal::new(KvsResult::BufferSmall, "the buffer has room for no name"));
         }
         for (count, name) in wanted.iter().take(room).enumerate() {
-            key_space::write_name(name, names.at(count))?;
+            key_spaces::write_name(name, names.at(count))?;
             ks_cnt.set(count as u32 + 1)?;
         }
         Ok(())
@@ -248,11 +251,11 @@ pub extern "C" fn kvs_open_key_space(dev_hd: Handle, name: Place<c_char>, ks_hd:
         ks_hd.check()?;
         name.check()?;
         let wrong = |refusal: Refusal| Refusal::new(KvsResult::KeySpaceName, refusal.why);
-        let name = name.text(key_space::NAME_BYTES_MAX).map_err(wrong)?;
+        let name = name.text(key_spaces::NAME_BYTES_MAX).map_err(wrong)?;
         if name.is_empty() {
             return Err(Refusal::new(KvsResult::KeySpaceName, "a name has at least a byte"));
         }
-        ks_hd.set(key_space::open(&handles::device(dev_hd)?, &name)?)
+        ks_hd.set(key_spaces::open(&handles::device(dev_hd)?, &name)?)
     })
 }
 
@@ -274,7 +277,7 @@ pub extern "C" fn kvs_get_key_space_info(ks_hd: Handle, ks: Place<KvsKeySpace>) 
         let utilization = info.utilization;
         let name = ks.get()?.name;
         if !name.is_null() {
-            key_space::write_name(&key_space.name, name)?;
+            key_spaces::write_name(&key_space.name, name)?;
         }
         ks.set(KvsKeySpace {
             opened: 1,
@@ -414,7 +417,8 @@ pub extern "C" fn kvs_create_iterator(
         iter_hd.check()?;
         let iter_type = iter_op.get_unless_null()?.map_or(0, |option| option.iter_type);
         let group = KeyGroup::of(&iter_fltr.get()?)?;
-        iter_hd.set(key_space.device.iterators.create(&key_space, group, iter_type)?)
+        let iterators = &key_space.device.iterators;
+        iter_hd.set(key_space.on_pairs(|_| iterators.create(key_space.id, key_space.order, group, iter_type))?)
     })
 }
 
@@ -422,7 +426,7 @@ pub extern "C" fn kvs_create_iterator(
 pub extern "C" fn kvs_delete_iterator(ks_hd: Handle, iter_hd: u8) -> KvsResult {
     call(|| {
         let key_space = handles::key_space(ks_hd)?;
-        key_space.device.iterators.delete(&key_space, iter_hd)
+        key_space.device.iterators.delete(key_space.id, iter_hd)
     })
 }
 

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::abi::{KEY_BYTES_MAX, KvsKeyGroupFilter};
-use crate::key_space::Order;
+use crate::order::Order;
 use crate::refusal::{KvsResult, Refusal};
 use kvssd_host::{KeyCursor, Namespace};
 use std::cmp::Ordering;

@@ -9,33 +9,17 @@
 //! ```
 
 use crate::device::Device;
+use crate::handle::Handle;
 use crate::key_space::KeySpace;
-use crate::pointers::Place;
 use crate::refusal::{KvsResult, Refusal};
 use kvssd_device::AskedDevice;
 use kvssd_host::Owner;
 use std::collections::BTreeMap;
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// How far numbers are apart: pointers to structures are multiples of this, too.
 const STEP: usize = 16;
-
-/// `kvs_device_handle` and `kvs_key_space_handle`.
-#[derive(Clone, Copy, Debug)]
-#[repr(transparent)]
-pub struct Handle(Place<c_void>);
-
-impl Handle {
-    fn of(number: usize) -> Self {
-        Handle(Place::nowhere(number))
-    }
-
-    fn number(self) -> usize {
-        self.0.number()
-    }
-}
 
 /// What is open in this process.
 #[derive(Default)]

@@ -7,7 +7,7 @@
 
 use crate::abi::*;
 use crate::group::{GroupCursor, KeyGroup};
-use crate::key_space::KeySpace;
+use crate::order::Order;
 use crate::refusal::{KvsResult, Refusal};
 use kvssd_host::{Namespace, NamespaceId};
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ struct Slot {
 }
 
 /// How far an iterator has come.
-struct KeyGroupIterator {
+pub(crate) struct KeyGroupIterator {
     with_values: bool,
     cursor: GroupCursor,
     /// Keys that come next.
@@ -35,38 +35,40 @@ struct KeyGroupIterator {
 }
 
 impl Iterators {
-    /// Makes an iterator; gives its number.
-    pub(crate) fn create(&self, key_space: &KeySpace, group: KeyGroup, iter_type: u32) -> Result<u8, Refusal> {
+    /// Makes an iterator on a key space that is not being deleted meanwhile; gives its number.
+    pub(crate) fn create(
+        &self,
+        namespace: NamespaceId,
+        order: Order,
+        group: KeyGroup,
+        iter_type: u32,
+    ) -> Result<u8, Refusal> {
         let with_values = match iter_type {
             0 => false,
             1 => true,
             other => return Err(Refusal::new(KvsResult::OptionInvalid, format!("there is no iterator type {other}"))),
         };
-        let cursor = GroupCursor::new(group, key_space.order);
-        let iterator = KeyGroupIterator { with_values, cursor, coming: VecDeque::new() };
-        // An iterator is not made on a key space that is being deleted.
-        key_space.on_pairs(|_| {
-            let mut slots = self.lock();
-            let namespace = key_space.id;
-            if slots.iter().flatten().any(|slot| slot.namespace == namespace && slot.group == group) {
-                let why = "there is an iterator over that key group already";
-                return Err(Refusal::new(KvsResult::IteratorOpen, why));
-            }
-            let Some(free) = slots.iter().position(Option::is_none) else {
-                let why = format!("the device has {ITERATORS_MAX} iterators already: delete one");
-                return Err(Refusal::new(KvsResult::IteratorMax, why));
-            };
-            slots[free] = Some(Slot { namespace, group, iterator: Arc::new(Mutex::new(iterator)) });
-            Ok(free as u8 + 1)
-        })
+        let iterator =
+            KeyGroupIterator { with_values, cursor: GroupCursor::new(group, order), coming: VecDeque::new() };
+        let mut slots = self.lock();
+        if slots.iter().flatten().any(|slot| slot.namespace == namespace && slot.group == group) {
+            let why = "there is an iterator over that key group already";
+            return Err(Refusal::new(KvsResult::IteratorOpen, why));
+        }
+        let Some(free) = slots.iter().position(Option::is_none) else {
+            let why = format!("the device has {ITERATORS_MAX} iterators already: delete one");
+            return Err(Refusal::new(KvsResult::IteratorMax, why));
+        };
+        slots[free] = Some(Slot { namespace, group, iterator: Arc::new(Mutex::new(iterator)) });
+        Ok(free as u8 + 1)
     }
 
     /// Ends an iterator.
-    pub(crate) fn delete(&self, key_space: &KeySpace, number: u8) -> Result<(), Refusal> {
+    pub(crate) fn delete(&self, namespace: NamespaceId, number: u8) -> Result<(), Refusal> {
         let mut slots = self.lock();
         let slot = slots.get_mut(usize::from(number).wrapping_sub(1));
         match slot {
-            Some(slot) if slot.as_ref().is_some_and(|slot| slot.namespace == key_space.id) => *slot = None,
+            Some(slot) if slot.as_ref().is_some_and(|slot| slot.namespace == namespace) => *slot = None,
             _ => return Err(none_such(number)),
         }
         Ok(())
@@ -79,15 +81,12 @@ impl Iterators {
         }
     }
 
-    /// Fills the buffer of a list with what comes next; gives entries, bytes, and whether that was all.
-    pub(crate) fn next(&self, key_space: &KeySpace, number: u8, buffer: &mut [u8]) -> Result<Filled, Refusal> {
-        let found = self.lock().get(usize::from(number).wrapping_sub(1)).and_then(|slot| {
-            let slot = slot.as_ref().filter(|slot| slot.namespace == key_space.id)?;
-            Some(Arc::clone(&slot.iterator))
-        });
-        let iterator = found.ok_or_else(|| none_such(number))?;
-        let mut iterator = iterator.lock().unwrap_or_else(PoisonError::into_inner);
-        key_space.on_pairs(|pairs| iterator.fill(pairs, buffer))
+    /// The iterator of that number.
+    pub(crate) fn find(&self, namespace: NamespaceId, number: u8) -> Result<Arc<Mutex<KeyGroupIterator>>, Refusal> {
+        let slots = self.lock();
+        let slot = slots.get(usize::from(number).wrapping_sub(1)).and_then(Option::as_ref);
+        let slot = slot.filter(|slot| slot.namespace == namespace).ok_or_else(|| none_such(number))?;
+        Ok(Arc::clone(&slot.iterator))
     }
 
     fn lock(&self) -> MutexGuard<'_, [Option<Slot>; ITERATORS_MAX]> {
@@ -104,7 +103,8 @@ pub(crate) struct Filled {
 }
 
 impl KeyGroupIterator {
-    fn fill(&mut self, pairs: Namespace<'_>, buffer: &mut [u8]) -> Result<Filled, Refusal> {
+    /// Fills the buffer of a list with what comes next; gives entries, bytes, and whether that was all.
+    pub(crate) fn fill(&mut self, pairs: Namespace<'_>, buffer: &mut [u8]) -> Result<Filled, Refusal> {
         let mut filled = Filled::default();
         loop {
             if self.coming.is_empty() {

@@ -4,10 +4,10 @@
 //!   a C program      include/kvs_api.h
 //!     |
 //!   exports          the functions by their C names: take arguments apart, catch panics      abi: types as C has them
-//!   pointers         all unsafe code: memory of C's, read and written                        handles: numbers, not addresses
+//!   pointers         memory of C's, read and written: unsafe, as plain and postprocess       handles: numbers, not addresses
 //!     |
 //!   operation        what is done to pairs: at once, or in the queue (queue.rs), whose workers call back
-//!   key_space        a namespace that is open;  group, iterators: keys by their first four bytes
+//!   key_spaces       namespaces by their names; key_space: one that is open;  group, iterators: keys by their first four bytes
 //!   device           a store that is open, and the locks that make append and retrieve-and-delete one step
 //!     |
 //!   Store (kvssd_host)          an image, or a drive that is reached over NVMe/TCP
@@ -25,17 +25,23 @@ mod asked;
 mod device;
 mod exports;
 mod group;
+mod handle;
 mod handles;
 mod iterators;
 mod key_space;
+mod key_spaces;
 mod operation;
+mod order;
+mod plain;
 mod pointers;
+mod postprocess;
 mod queue;
 mod refusal;
 
 pub use abi::*;
 pub use asked::*;
 pub use exports::*;
-pub use handles::Handle;
-pub use pointers::{Place, Postprocess};
+pub use handle::Handle;
+pub use pointers::Place;
+pub use postprocess::Postprocess;
 pub use refusal::KvsResult;

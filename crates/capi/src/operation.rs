@@ -10,6 +10,7 @@ use crate::key_space::KeySpace;
 use crate::pointers::Place;
 use crate::refusal::{KvsResult, Refusal};
 use kvssd_host::StoreCondition;
+use std::sync::PoisonError;
 
 /// An operation on pairs.
 pub(crate) enum Operation {
@@ -223,7 +224,10 @@ fn exist(key_space: &KeySpace, keys: &[Box<[u8]>], list: Place<KvsExistList>) ->
 
 fn next(key_space: &KeySpace, iterator: u8, list: Place<KvsIteratorList>) -> Result<(), Refusal> {
     let wanted = list.get()?;
-    let fill = |buffer: &mut [u8]| key_space.device.iterators.next(key_space, iterator, buffer);
+    let fill = |buffer: &mut [u8]| {
+        let iterator = key_space.device.iterators.find(key_space.id, iterator)?;
+        key_space.on_pairs(|pairs| iterator.lock().unwrap_or_else(PoisonError::into_inner).fill(pairs, buffer))
+    };
     let filled = wanted.it_list.change(wanted.size as usize, fill)??;
     list.set(KvsIteratorList {
         num_entries: filled.entries,

@@ -1,4 +1,4 @@
-//! Memory of C's: all unsafe code of the library.
+//! Memory of C's.
 //!
 //! A [`Place`] comes from C as an argument or in a field, and cannot be made here but as null. So whoever has one was given it by
 //! a C program, and the header tells that program what it must be: null, or the address of as much memory as the call reads or
@@ -6,8 +6,6 @@
 
 #![expect(unsafe_code, reason = "C hands over addresses; this file turns them into values and slices, and back")]
 
-use crate::abi::*;
-use crate::handles::Handle;
 use crate::refusal::{KvsResult, Refusal};
 use std::ffi::c_char;
 use std::fmt;
@@ -23,20 +21,19 @@ pub struct Place<T>(*mut T);
 ///
 /// # Safety
 /// That it is so.
-unsafe trait Plain: Copy {}
+pub(crate) unsafe trait Plain: Copy {}
 
+/// Says so of types.
 macro_rules! plain {
     ($($type:ty),* $(,)?) => { $(
         // SAFETY: integers, addresses, and structures of them.
-        unsafe impl Plain for $type {}
+        unsafe impl $crate::pointers::Plain for $type {}
     )* };
 }
 
-plain!(u8, u32, u64, c_char, Handle);
-plain!(KvsKey, KvsValue, KvsKvpInfo, KvsKeySpace, KvsKeySpaceName, KvsDevice, KvsExistList, KvsIteratorList);
-plain!(KvssdCompletion, KvssdDeviceStats);
-plain!(KvsOptionDelete, KvsOptionIterator, KvsOptionRetrieve, KvsOptionStore, KvsKeyGroupFilter);
+pub(crate) use plain;
 
+plain!(u8, u32, u64, c_char);
 // SAFETY: an address is a number.
 unsafe impl<T> Plain for Place<T> {}
 
@@ -159,26 +156,6 @@ impl Place<c_char> {
             }
         }
         Err(Refusal::new(KvsResult::ParamInvalid, format!("a text is longer than {bytes_max} bytes")))
-    }
-}
-
-/// `kvs_postprocess_function`.
-#[derive(Clone, Copy, Debug)]
-#[repr(transparent)]
-pub struct Postprocess(Option<unsafe extern "C" fn(*mut KvsPostprocessContext)>);
-
-impl Postprocess {
-    /// Whether there is none.
-    pub(crate) fn is_null(self) -> bool {
-        self.0.is_none()
-    }
-
-    /// Calls it.
-    pub(crate) fn call(self, mut context: KvsPostprocessContext) {
-        if let Some(function) = self.0 {
-            // SAFETY: C says that it is a function that takes this, and the context outlives the call.
-            unsafe { function(&raw mut context) };
-        }
     }
 }
 
