@@ -20,7 +20,10 @@
 //!      runtime               time, threads, locks, connections: of the machine or of a world; for the client, and 5 and above
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+mod imports;
+
+use imports::Imports;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -150,46 +153,29 @@ fn is_of_the_machine(code: &str) -> bool {
     OF_THE_MACHINE.iter().any(|word| code.contains(word))
 }
 
-/// Crates whose modules import one way.
-const ONE_WAY: [&str; 20] = [
-    "types",
-    "cache",
-    "nvme-spec",
-    "nvme-auth",
-    "tls",
-    "runtime",
-    "flash",
-    "transactions",
-    "nvme-client",
-    "ftl",
-    "designs",
-    "device",
-    "conformance",
-    "nvme-target",
-    "sim",
-    "host",
-    "embedded",
-    "papers",
-    "report",
-    "kvssd",
-];
-
 /// A module and its children are one; what tests import does not count.
 #[test]
 fn modules_import_one_way() {
-    for name in ONE_WAY {
-        let imports = imports(&crates().join(name).join("src"), "crate::");
-        assert!(imports.len() > 3, "{name} has modules");
-        assert_one_way(name, imports);
+    for (name, _) in FLOORS {
+        assert_one_way(name, imports::of_modules(&crates().join(name).join("src")));
     }
 }
 
-/// Nor do the files of a folder of the firmware import in a circle, their parent apart.
+/// Nor do files, wherever they lie, but for what a module and those within it have of each other.
 #[test]
-fn children_of_a_module_import_one_way() {
-    for folder in entries(&crates().join("ftl/src")).iter().filter(|path| path.is_dir()) {
-        assert_one_way(&name(folder), imports(folder, &format!("crate::{}::", name(folder))));
+fn files_import_one_way() {
+    let mut files = 0;
+    for (name, _) in FLOORS {
+        let imports = imports::of_files(&crates().join(name).join("src"));
+        files += imports.values().filter(|imported| !imported.is_empty()).count();
+        assert_one_way(name, imports);
     }
+    assert!(files > 500, "only {files} files import others");
+}
+
+fn assert_one_way(name: &str, imports: Imports) {
+    let circle = imports::circle(imports);
+    assert!(circle.is_none(), "a circle in {name}: {circle:#?}");
 }
 
 /// `lib.rs` shows the modules of the firmware, each above what it imports.
@@ -198,46 +184,13 @@ fn the_firmware_is_drawn_as_it_is() {
     let text = read(&crates().join("ftl/src/lib.rs"));
     let picture = text.split("```").nth(1).expect("lib.rs has a picture");
     let drawn: Vec<&str> = picture.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
-    let mut imports = imports(&crates().join("ftl/src"), "crate::");
-    imports.remove("lib");
-    assert_eq!(drawn.iter().copied().collect::<BTreeSet<_>>(), imports.keys().map(String::as_str).collect());
-    for (at, module) in drawn.iter().enumerate() {
-        let above: Vec<_> = drawn[..at].iter().filter(|above| imports[*module].contains(**above)).collect();
-        assert!(above.is_empty(), "{module} imports {above:?}, which are drawn above it");
-    }
-}
-
-/// Which names each module of a folder imports that stand behind `prefix`.
-fn imports(folder: &Path, prefix: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for file in source_files(folder).into_iter().filter(|file| !file.ends_with("tests.rs")) {
-        let module = file.strip_prefix(folder).expect("it lies there").components().next().expect("it has a name");
-        let module = module.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned();
-        let text = read(&file);
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default().lines();
-        let code: Vec<&str> = code.map(|line| line.split("//").next().unwrap_or_default()).collect();
-        let named = code.iter().flat_map(|line| line.split(prefix).skip(1)).flat_map(|rest| {
-            let list = rest.strip_prefix('{').and_then(|list| list.split('}').next()).unwrap_or(rest);
-            let names = list.split(", ").take(if list.len() == rest.len() { 1 } else { usize::MAX });
-            names.map(|name| {
-                name.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned()
-            })
-        });
-        imports.entry(module.clone()).or_default().extend(named.filter(|name| *name != module));
-    }
-    imports
-}
-
-/// Who imports nobody that is left is taken away, until nobody is left or a circle.
-fn assert_one_way(name: &str, mut imports: BTreeMap<String, BTreeSet<String>>) {
-    while !imports.is_empty() {
-        let known: BTreeSet<String> = imports.keys().cloned().collect();
-        let before = imports.len();
-        imports.retain(|_, named| named.iter().any(|name| known.contains(name)));
-        assert!(imports.len() < before, "a circle in {name}: {imports:#?}");
+    let imports = imports::of_modules(&crates().join("ftl/src"));
+    assert_eq!(drawn.iter().copied().collect::<BTreeSet<_>>(), imports.keys().map(|module| &*module[0]).collect());
+    let module = |name: &str| vec![name.to_owned()];
+    for (at, name) in drawn.iter().enumerate() {
+        let imported = &imports[&module(name)];
+        let above: Vec<_> = drawn[..at].iter().filter(|above| imported.contains(&module(above))).collect();
+        assert!(above.is_empty(), "{name} imports {above:?}, which are drawn above it");
     }
 }
 
