@@ -1,5 +1,6 @@
 //! The overview keeps to the sources: every function in the two drawings of `docs/ARCHITECTURE.md` exists, and it stays an overview.
 
+use crate::{read, root};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,10 +49,6 @@ fn overview() -> String {
     read(&root().join("docs/ARCHITECTURE.md"))
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("this crate lies in crates/").to_owned()
-}
-
 fn source_files(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let paths = entries.map(|entry| entry.expect("an entry can be read").path());
@@ -62,8 +59,4 @@ fn source_files(directory: &Path) -> Vec<PathBuf> {
             false => Vec::new(),
         })
         .collect()
-}
-
-fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
