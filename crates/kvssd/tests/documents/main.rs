@@ -1,6 +1,7 @@
-//! Documents keep to what they speak of.
+//! Documents keep to what they speak of: the sources, and what the program prints.
 
 mod overview;
+mod reproduction;
 
 use std::fs;
 use std::path::{Path, PathBuf};
