@@ -290,11 +290,9 @@ impl Engine {
         })?;
         let is_empty = self.namespaces.get(id).is_some_and(|namespace| namespace.utilization.pairs == 0);
         if is_empty {
-            self.work_on(id, |io, namespace| {
-                remove_index(io, namespace);
-                Ok(())
-            })?;
+            self.work_uncommitted(id, remove_index)?;
             self.namespaces.remove(id);
+            self.commit_journal(self.growth_clock)?;
             self.share_anew();
         }
         Ok(())
@@ -333,12 +331,18 @@ impl Engine {
 }
 
 /// Gives up all records of an index at once. A mount can redo earlier changes without knowing where these records lay.
-fn remove_index(io: &mut Io<'_>, namespace: &Namespace) {
+fn remove_index(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
     let grains = |own: &OwnRecord| io.packing().grains_of(own.bytes as usize);
     let mut own: Vec<(Grain, u32)> = namespace.index.own_records().iter().map(|own| (own.place, grains(own))).collect();
     own.sort_unstable();
+    let runs = runs(&own, io.packing().grains_per_superblock);
+    // An earlier release could remove an index twice.
+    if !runs.iter().all(|&(place, grains)| io.can_vacate(place, grains)) {
+        let why = format!("records of the index of deleted namespace {} are not there", namespace.id);
+        return Err(KvError::Unrecovered(why));
+    }
     io.note(Change::Batch(BatchNote::Begun));
-    for run in runs(&own, io.packing().grains_per_superblock) {
+    for run in runs {
         io.note(Change::Gone { place: run.0, grains: run.1 });
         io.vacate(run.0, run.1);
     }
@@ -347,6 +351,7 @@ fn remove_index(io: &mut Io<'_>, namespace: &Namespace) {
     for (place, _) in own {
         io.forget(place);
     }
+    Ok(())
 }
 
 /// Merges records that follow one another into runs. No run crosses the end of a superblock.

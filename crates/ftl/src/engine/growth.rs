@@ -90,8 +90,20 @@ impl Engine {
         Ok(done)
     }
 
-    /// Does background work on a namespace.
+    /// Does background work on a namespace, and commits it.
     pub(super) fn work_on(
+        &mut self,
+        namespace: NamespaceId,
+        work: impl FnOnce(&mut Io<'_>, &mut Namespace) -> Result<(), KvError>,
+    ) -> Result<(), KvError> {
+        self.work_uncommitted(namespace, work)?;
+        self.commit_journal(self.growth_clock)?;
+        self.share_dram();
+        Ok(())
+    }
+
+    /// Does background work that is not whole yet: a commit may be a checkpoint, which would keep a half of it.
+    pub(super) fn work_uncommitted(
         &mut self,
         namespace: NamespaceId,
         work: impl FnOnce(&mut Io<'_>, &mut Namespace) -> Result<(), KvError>,
@@ -109,8 +121,6 @@ impl Engine {
         self.growth_clock = until;
         self.recording().task(Lane::Growth, begun, until);
         self.recording().work_for(caller);
-        self.commit_journal(self.growth_clock)?;
-        self.share_dram();
         Ok(())
     }
 

@@ -16,6 +16,11 @@ impl Io<'_> {
         self.media.space.vacate(place, grains);
     }
 
+    /// Whether [`Io::vacate`] may be called.
+    pub(crate) fn can_vacate(&self, place: Grain, grains: u32) -> bool {
+        self.media.space.can_vacate(place, grains)
+    }
+
     /// As [`Io::vacate`] and [`Io::forget`]: the record lives no more, and nobody will read its bytes. A page that was nothing else takes no
     /// room in a cache.
     pub fn discard(&mut self, place: Grain, grains: u32) {
