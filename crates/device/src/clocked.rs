@@ -39,8 +39,10 @@ impl Clocked {
         self.in_turn(|engine, at| engine.create_namespace_at(id, attributes, at))
     }
 
+    /// Notes that a namespace is deleted. No background goes on before: it could remove one that another partition does not yet know to be
+    /// deleted, and forget it.
     pub(crate) fn delete_namespace(&mut self, id: NamespaceId) -> Result<(), KvError> {
-        self.in_turn(|engine, at| engine.delete_namespace(id, at))
+        self.in_prepared(|engine, at| engine.delete_namespace(id, at))
     }
 
     pub(crate) fn set_cache(&mut self, id: NamespaceId, cache: Option<CacheAttributes>) -> Result<(), KvError> {
@@ -60,7 +62,7 @@ impl Clocked {
         self.in_prepared(act)
     }
 
-    /// As [`Clocked::in_turn`], in the middle of a batch over several partitions: nothing else goes on meanwhile.
+    /// As [`Clocked::in_turn`], in the middle of something that concerns several partitions: nothing else goes on meanwhile.
     pub(crate) fn in_prepared<T>(
         &mut self,
         act: impl FnOnce(&mut Engine, Nanos) -> (Nanos, Result<T, KvError>),

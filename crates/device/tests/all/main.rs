@@ -9,6 +9,7 @@ mod images;
 mod large_records;
 mod long_values;
 mod partitions;
+mod removals;
 mod requests;
 mod stray_namespaces;
 mod validation_pm983;
