@@ -9,7 +9,7 @@
 //!
 //! Partitions are of several moments when the machine stopped that had not written all of them, or when a part of the file was put back. Which
 //! of them is the older one is not known: nothing that has pairs is deleted. Where a namespace cannot be made, since another one has its number
-//! or its name there, hosts do not see it, and its pairs stay.
+//! or its name there, hosts do not see it, and its pairs stay. The same where a namespace with pairs is a cache in some of them: it stays so there.
 
 use super::Partitions;
 use crate::drive::Drive;
@@ -58,6 +58,17 @@ impl Partitions<'_> {
             let name = info.attributes.name.unwrap_or_else(|| info.id.to_string());
             report.find(Harm::PairLost, format!("partition {found}: namespace {name}"), what);
         }
+        for first in self.all[0].namespaces() {
+            for (number, part) in self.all.iter().enumerate().skip(1) {
+                let others = part.namespaces();
+                if others.iter().any(|other| is_same(other, &first) && is_other_kind(other, &first)) {
+                    let what =
+                        format!("a cache in one of partitions 0 and {number}: partitions are of several moments");
+                    let name = first.attributes.name.clone().unwrap_or_else(|| first.id.to_string());
+                    report.find(Harm::Harmless, format!("namespace {name}"), what);
+                }
+            }
+        }
     }
 
     fn strays(&self) -> Vec<Stray> {
@@ -95,19 +106,31 @@ impl Partitions<'_> {
         Ok(())
     }
 
-    /// All follow the first partition, which was the last to change.
+    /// All follow the first partition, which was the last to change; it follows another one that cannot, having pairs, while it has none
+    /// itself. Who cannot follow stays what it is: each partition knows how its own pairs lie.
     fn settle_caches(&mut self) -> Result<(), KvError> {
-        let of_first = self.all[0].namespaces();
-        for part in &mut self.all[1..] {
-            for info in part.namespaces() {
-                let first = of_first.iter().find(|first| is_same(first, &info));
-                if let Some(first) = first.filter(|first| first.attributes.cache != info.attributes.cache) {
-                    part.set_cache(info.id, first.attributes.cache.clone())?;
+        for first in self.all[0].namespaces() {
+            let of = |part: &Drive| part.namespaces().into_iter().find(|other| is_same(other, &first));
+            let others = self.all[1..].iter().filter_map(|part| of(part));
+            let bound = others.clone().find(|other| other.utilization.pairs > 0 && is_other_kind(other, &first));
+            let leader = bound.filter(|_| first.utilization.pairs == 0).unwrap_or_else(|| first.clone());
+            for part in &mut self.all {
+                if of(part).is_none_or(|other| other.attributes.cache == leader.attributes.cache) {
+                    continue;
+                }
+                match part.set_cache(first.id, leader.attributes.cache.clone()) {
+                    Err(KvError::InvalidNamespace(_)) => {}
+                    settled => settled?,
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Whether one is a cache and the other is none: what has pairs does not become the other.
+fn is_other_kind(one: &NamespaceInfo, other: &NamespaceInfo) -> bool {
+    one.attributes.cache.is_some() != other.attributes.cache.is_some()
 }
 
 /// That number, and another free one for a shadow. None if the number is not free there.

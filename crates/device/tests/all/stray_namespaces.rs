@@ -5,7 +5,7 @@ use crate::partitions::{create, key, listed, open, retrieve, store};
 use kvssd_device::{CreateDrive, Drive, Partitions, image_design, image_profile, partition_of};
 use kvssd_flash::{Files, OpenOptions, SimulatedDisk, Strike, SystemFiles};
 use kvssd_ftl::NamespaceAttributes;
-use kvssd_types::{NamespaceId, Reply};
+use kvssd_types::{Command, NamespaceId, Reply};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -192,5 +192,48 @@ fn a_namespace_is_in_all_partitions_or_in_none() {
                 break;
             }
         }
+    }
+}
+
+/// A partition that was put back was no cache yet: it becomes one if it has no pairs, and stays what it is if it has.
+#[test]
+fn a_cache_that_is_none_in_an_older_partition_loses_no_pairs() {
+    const CACHE: &str = "lru budget=1000000";
+    fn becomes_a_cache(drives: &mut Vec<Drive>) {
+        for number in 0..90u8 {
+            let _ = Partitions::new(&mut *drives).execute_in(SECOND, Command::Delete { key: key(&[number]) });
+        }
+        Partitions::new(&mut *drives).set_cache(SECOND, Some(CACHE.parse().unwrap())).unwrap();
+        (0..90u8).for_each(|number| _ = store(drives, SECOND, &[number], &[number; 100]).unwrap());
+    }
+    fn empty(drives: &mut Vec<Drive>) {
+        let attributes = NamespaceAttributes { name: Some("cache".to_owned()), ..NamespaceAttributes::PLAIN };
+        assert_eq!(Partitions::new(drives).create_namespace(attributes), Ok(SECOND));
+    }
+    for (partition, before, differ) in [
+        (0, empty as fn(&mut Vec<Drive>), 0),
+        (1, empty, 0),
+        (0, |drives| with_pairs(drives, "cache"), 2),
+        (2, |drives| with_pairs(drives, "cache"), 1),
+    ] {
+        let (_folder, path) = with_an_older(partition, &[before, becomes_a_cache]);
+        assert!(partition > 0 || !told(&path).is_empty(), "partitions differ before they are opened");
+        in_a_life(&path, |drives| {
+            let caches = drives.iter().map(|drive| drive.namespaces()[1].attributes.cache.is_some());
+            let caches: Vec<bool> = caches.collect();
+            let expected = if differ == 0 { vec![true; 3] } else { (0..3).map(|part| part != partition).collect() };
+            assert_eq!(caches, expected, "partition {partition}");
+            for number in 0..90u8 {
+                let of = partition_of(SECOND, key(&[number]), 3);
+                let found = retrieve(drives, SECOND, &[number]);
+                assert!(found.is_some() || (differ == 0 && of == partition), "pair {number} of partition {of}");
+                assert!(
+                    store(drives, SECOND, &[number], b"later").is_ok()
+                        && retrieve(drives, SECOND, &[number]).as_deref() == Some(b"later")
+                );
+            }
+        });
+        let findings = told(&path);
+        assert_eq!(findings.len(), differ, "{findings:?}");
     }
 }
