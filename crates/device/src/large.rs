@@ -134,12 +134,14 @@ impl LargeValues {
             Command::Store { key, ref value, condition } => {
                 self.store(records, (request, namespace), (key, value, condition))
             }
-            Command::Delete { key } => match self.manifest(records, namespace, key)? {
-                None => records.execute_as((request, namespace), Command::Delete { key }),
-                Some(old) => {
-                    self.replace(records, (request, namespace, key), None, (Some(old), None)).map(|()| Reply::Deleted)
+            Command::Delete { key } => {
+                let old = self.manifest(records, namespace, key)?;
+                records.then();
+                match old {
+                    None => records.execute_as((request, namespace), Command::Delete { key }),
+                    old => self.replace(records, (request, namespace, key), None, (old, None)).map(|()| Reply::Deleted),
                 }
-            },
+            }
             Command::Batch { changes } => self.batch(records, request, changes),
             _ => unreachable!("it changes nothing"),
         }
@@ -167,7 +169,7 @@ impl LargeValues {
         self.segment_bytes / 2
     }
 
-    /// Where the large value of a key that is about to change is, if it has one.
+    /// Where the large value of a key that is about to change is, if it has one. The change begins behind this ([`Records::then`]).
     fn manifest(
         &mut self,
         records: &mut dyn Records,
@@ -183,7 +185,6 @@ impl LargeValues {
                 Tagged::Inline => Ok(None),
                 Tagged::Large(manifest) => {
                     self.check_ledger(records, namespace)?;
-                    records.then();
                     Ok(Some(manifest))
                 }
             },
@@ -207,6 +208,7 @@ impl LargeValues {
         let is_inline = value.len() <= self.inline_bytes_max() as usize;
         if is_inline && old.is_none() {
             let growth = self.growth(records, namespace, key, value)?;
+            records.then();
             self.check_quota(records, namespace, growth)?;
             let command = Command::Store { key, value: Tagged::inline(value), condition };
             return records.execute_as((request, namespace), command);
@@ -322,6 +324,7 @@ impl LargeValues {
                     let end = (TAG_BYTES as usize).saturating_add(length_bytes as usize).min(ahead.len());
                     return Ok(Reply::Retrieved { value: ahead.slice(TAG_BYTES as usize..end), value_bytes });
                 }
+                records.then();
                 let offset_bytes = offset_bytes.saturating_add(TAG_BYTES);
                 match records.execute(namespace, Command::Retrieve { key, offset_bytes, length_bytes })? {
                     Reply::Retrieved { value, .. } => Ok(Reply::Retrieved { value, value_bytes }),

@@ -54,6 +54,7 @@ impl LargeValues {
             }
             tagged.push(BatchChange { value: change.value.as_ref().map(Tagged::inline), ..*change });
         }
+        records.then();
         // A refused batch reports everything that it lacks together.
         let fits = |(namespace, growth)| self.check_quota(records, namespace, growth).is_ok();
         if growths.into_iter().map(fits).filter(|fits| !fits).count() > 0 {

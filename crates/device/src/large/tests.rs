@@ -1,6 +1,7 @@
 //! Large values against a plain map: cut short at every step, shown to iterators, on a full drive.
 
 mod iterators;
+mod times;
 
 use super::*;
 use crate::clocked::Clocked;

@@ -1,0 +1,33 @@
+//! What takes its time behind what.
+
+use crate::{Completion, LargeDevice, image_design, image_profile};
+use kvssd_flash::RopeBacking;
+use kvssd_types::{Command, Key, Nanos, StoreCondition};
+
+/// Whether a value lies in its record is known behind a look at it: a part of it takes the time of both.
+#[test]
+fn a_part_of_a_value_in_its_record_is_read_behind_the_look_at_it() {
+    let (profile, design) = (image_profile(64 << 20).unwrap(), image_design("plus").unwrap());
+    let times_ns = |value_bytes_max: Option<u32>| {
+        let backing = Box::new(RopeBacking::new(profile.geometry));
+        let mut device = LargeDevice::new(&design, &profile, backing, value_bytes_max).unwrap();
+        let mut now = Nanos::ZERO;
+        let mut time_of = |command: Command<'_>| {
+            now += Nanos(1_000_000_000);
+            let Completion { done, reply, .. } = device.submit(command, now);
+            reply.unwrap();
+            (done - now).0
+        };
+        for number in 0..100u32 {
+            let (name, value) = (number.to_be_bytes(), vec![7; 50_000]);
+            let condition = StoreCondition::Always;
+            time_of(Command::Store { key: Key::new(&name).unwrap(), value: (&*value).into(), condition });
+        }
+        let name = 3u32.to_be_bytes();
+        let key = Key::new(&name).unwrap();
+        [(0, 17), (40_000, 100)]
+            .map(|(offset_bytes, length_bytes)| time_of(Command::Retrieve { key, offset_bytes, length_bytes }))
+    };
+    let ([look, part], [_, both]) = (times_ns(None), times_ns(Some(16 << 20)));
+    assert!((look + part).abs_diff(both) < part / 10, "{look} and {part} are not {both}");
+}
