@@ -165,6 +165,10 @@ impl Partitions<'_> {
             return self.all[0].execute_in(namespace, Command::Next { iterator, pairs_max: 1 });
         };
         let pairs = act(&mut self.all, &mut merge);
+        if let Err(KvError::IteratorExpired(_)) = pairs {
+            // No pair is shown any more; those partitions that still have the iterator end it when the host does.
+            merge.runs.iter_mut().for_each(|run| run.coming = VecDeque::new());
+        }
         self.all[0].merges.all.insert((namespace, iterator), merge);
         pairs.map(Reply::Pairs).map_err(|error| match error {
             KvError::IteratorExpired(_) => KvError::IteratorExpired(iterator),
