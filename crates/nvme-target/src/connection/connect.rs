@@ -76,6 +76,8 @@ pub(super) fn connect(
     let parties = Parties { host: host.nqn.clone(), subsystem: wanted };
     let (member, rights) = claim(place, &host.nqn)?;
     check_secured(&rights, kind, &parties, secured).inspect_err(|_| place.leave())?;
+    // Nothing fails behind the new controller.
+    let side = authentication(&rights, kind, parties).inspect_err(|_| place.leave())?;
     // A new controller has all that its host may see.
     let view = View { subsystem, rights: &rights, controller: 0 };
     let entries = command.queue_size + 1;
@@ -88,22 +90,29 @@ pub(super) fn connect(
     };
     let (phase, id) = connected.inspect_err(|_| place.leave())?;
     let done = Success::with_result(id.into());
-    if kind == ControllerKind::Discovery {
-        place.settle();
-        return Ok(Connected { phase, entries, done, held_to: secured.map(|_| Proofs::of(&rights)) });
-    }
-    let held_to = Some(Proofs::of(&rights));
-    let Some(credentials) = rights.authentication.as_deref() else {
+    let held_to = (kind == ControllerKind::Io || secured.is_some()).then(|| Proofs::of(&rights));
+    let Some(side) = side else {
         place.settle();
         return Ok(Connected { phase, entries, done, held_to });
+    };
+    let phase = Phase::Authenticating { connected: Box::new(phase), side };
+    Ok(Connected { phase, entries, done: Success::with_result(done.result | AUTHENTICATION_IN_BAND), held_to })
+}
+
+/// The controller's side of an authentication, where the host must prove who it is.
+fn authentication(
+    rights: &HostRights,
+    kind: ControllerKind,
+    parties: Parties,
+) -> Result<Option<Box<ControllerSide>>, Failure> {
+    let Some(credentials) = rights.authentication.as_deref().filter(|_| kind == ControllerKind::Io) else {
+        return Ok(None);
     };
     let randomness = Randomness::draw(random_u64).map_err(|error| {
         tracing::error!(%error, "there are no random numbers for an authentication");
         Status::InternalError
     })?;
-    let side = Box::new(ControllerSide::new(credentials.clone(), parties, randomness));
-    let phase = Phase::Authenticating { connected: Box::new(phase), side };
-    Ok(Connected { phase, entries, done: Success::with_result(done.result | AUTHENTICATION_IN_BAND), held_to })
+    Ok(Some(Box::new(ControllerSide::new(credentials.clone(), parties, randomness))))
 }
 
 /// Whether the host comes as it is to come: by TLS with its key if it has one, under the names that the key was used for. To
