@@ -1,8 +1,7 @@
 //! The overview keeps to the sources: every function in the two drawings of `docs/ARCHITECTURE.md` exists, and it stays an overview.
 
-use crate::{read, root};
+use crate::{files_in, read, root};
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 const WORDS_MAX: usize = 1500;
@@ -14,7 +13,7 @@ fn every_function_of_the_descents_exists() {
     let words = section.split(|letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == ':'));
     let names: BTreeSet<(&str, &str)> = words.filter_map(|word| word.trim_end_matches(':').split_once("::")).collect();
     assert!(names.len() > 40, "only {} names found: the drawings are not read as they are written", names.len());
-    let sources: Vec<(PathBuf, String)> = source_files(&root().join("crates"))
+    let sources: Vec<(PathBuf, String)> = files_in(&root().join("crates"), &["rs"])
         .into_iter()
         .filter(|path| path.components().any(|part| part.as_os_str() == "src"))
         .map(|path| (path.clone(), read(&path)))
@@ -47,16 +46,4 @@ fn defines(text: &str, function: &str) -> bool {
 
 fn overview() -> String {
     read(&root().join("docs/ARCHITECTURE.md"))
-}
-
-fn source_files(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
-    let paths = entries.map(|entry| entry.expect("an entry can be read").path());
-    paths
-        .flat_map(|path| match path.is_dir() {
-            true => source_files(&path),
-            false if path.extension().is_some_and(|extension| extension == "rs") => vec![path],
-            false => Vec::new(),
-        })
-        .collect()
 }
