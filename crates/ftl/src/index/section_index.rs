@@ -32,7 +32,7 @@
 //!
 //! **Changing.** [`SectionIndex::change`] runs when a command or garbage collection makes a change, and again when a
 //! mount redoes it.
-//! - It changes sections through [`View::edit`] alone. While a command's change runs, no section leaves DRAM.
+//! - It changes sections through [`View::edit`] alone. While a change runs, no section leaves DRAM.
 //! - At run time what was located, or has room, can be done: the answer `false` is a panic. When a mount redoes, tag
 //!   and note come from flash and may be any numbers: what cannot be done is answered by `false`, without a panic.
 //! - When a mount redoes, [`View::edit`] answers `true` for a section that was written behind the change, and does not

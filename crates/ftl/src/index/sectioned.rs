@@ -152,8 +152,7 @@ impl<I: SectionIndex> Sectioned<I> {
         if is_bound == Some(true) {
             io.note(Change::Moved { tag, from, to, grains });
             io.move_head(from, to);
-            let (index, mut view) = self.parts(io);
-            assert!(index.change(&mut view, &PairChange::Move { tag, from, to })?, "what is bound can be moved");
+            self.apply(io, &PairChange::Move { tag, from, to })?;
         }
         Ok(())
     }
