@@ -27,6 +27,12 @@ fn what_cannot_be_run_is_refused_before_work_begins() {
     }
 }
 
+/// A claim, as `docs/REPRODUCTION.txt` has it.
+fn was_printed_before(table: &str) {
+    let (claim, _) = table.trim_end().rsplit_once('\n').expect("a sum stands at the end");
+    assert!(include_str!("../../../../docs/REPRODUCTION.txt").contains(&format!("{claim}\n")), "{claim}");
+}
+
 #[test]
 fn one_claim_is_run_alone() {
     let desk = Desk::new();
@@ -40,6 +46,7 @@ fn one_claim_is_run_alone() {
             && table.ends_with("1 claim: 0 reproduced, 0 proven, 1 by construction, 0 direction, 0 not reproduced\n"),
         "{output:?}"
     );
+    was_printed_before(&table);
     let document: Value = serde_json::from_str(&desk.read("claims.json")).expect("it is JSON");
     assert_eq!(document["claims"].as_array().map(Vec::len), Some(1));
     assert_eq!(document["claims"][0]["verdict"], "by construction");
@@ -51,7 +58,9 @@ fn one_claim_is_run_alone() {
 fn the_figures_that_a_claim_rests_on_are_in_the_report_and_on_the_page() {
     let desk = Desk::new();
     let run = desk.command("reproduce rhik --explain rhik.4 --json claims.json --html claims.html").output();
-    assert!(run.expect("the program runs").status.success());
+    let run = run.expect("the program runs");
+    assert!(run.status.success());
+    was_printed_before(&String::from_utf8_lossy(&run.stdout));
     let document: Value = serde_json::from_str(&desk.read("claims.json")).expect("it is JSON");
     let figures = document["figures"].as_array().expect("there are figures");
     assert_eq!((figures.len(), &figures[0]["number"], &figures[0]["claims"]), (1, &"8b".into(), &json!(["rhik.4"])));

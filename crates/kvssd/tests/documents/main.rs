@@ -1,7 +1,8 @@
-//! Documents keep to what they speak of.
+//! Documents keep to what they speak of: the sources, and what the program prints.
 
 mod files;
 mod overview;
+mod reproduction;
 
 use std::fs;
 use std::path::{Path, PathBuf};
