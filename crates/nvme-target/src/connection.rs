@@ -71,6 +71,8 @@ enum Phase {
         controller: Arc<Mutex<Controller>>,
         id: u16,
         queue: u16,
+        /// Of its controller, before the queue was connected.
+        resets: u64,
     },
     /// Remaining output is sent; no more input is processed.
     Ended,
@@ -329,12 +331,12 @@ impl Connection {
 
     /// Returns whether the host's rights are those of now; nothing is executed else.
     fn execute_burst(&mut self, now: Nanos) -> bool {
-        let Phase::Io { controller, queue, .. } = &self.phase else { return true };
+        let Phase::Io { controller, queue, resets, .. } = &self.phase else { return true };
         if self.ready.is_empty() || self.is_congested() {
             return true;
         }
         let locked = lock(controller);
-        if !locked.is_ready() {
+        if !locked.serves(*resets) {
             // The host has reset the controller or shut it down, and awaits no completions.
             drop(locked);
             self.stop();
@@ -448,8 +450,8 @@ impl Connection {
                     self.output.completions.push(completion);
                 }
             }
-            Phase::Io { controller, .. } => {
-                if !lock(controller).is_ready() {
+            Phase::Io { controller, resets, .. } => {
+                if !lock(controller).serves(*resets) {
                     self.stop();
                 }
             }
@@ -468,9 +470,7 @@ impl Connection {
                 tracing::info!(controller = id, "a host has gone");
                 self.subsystem.remove_controller(id);
             }
-            Phase::Io { controller, queue, .. } => {
-                lock(&controller).queues.remove(&queue);
-            }
+            Phase::Io { controller, queue, resets, .. } => lock(&controller).disconnect(queue, resets),
             Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Authenticating { .. } | Phase::Ended => {}
         }
         // Those of the controller, if that was the last of it; none is idle at that time.

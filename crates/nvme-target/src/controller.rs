@@ -109,6 +109,8 @@ pub(crate) struct Controller {
     pub(crate) is_alive: bool,
     pub(crate) features: Features,
     pub(crate) queues: BTreeSet<u16>,
+    /// How often it was reset: queues of before are gone, though their connections may not know it yet.
+    pub(crate) resets: u64,
     pub(crate) errors: VecDeque<ErrorEntry>,
     pub(crate) error_count: u64,
     configuration: Configuration,
@@ -152,6 +154,7 @@ impl Controller {
             is_alive: true,
             features,
             queues: BTreeSet::new(),
+            resets: 0,
             errors: VecDeque::new(),
             error_count: 0,
             configuration: Configuration::default(),
@@ -171,6 +174,18 @@ impl Controller {
     /// Whether it executes I/O commands.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_alive && self.configuration.is_enabled() && !self.is_shut_down
+    }
+
+    /// Whether it executes those of a queue that was connected behind so many resets.
+    pub(crate) fn serves(&self, resets: u64) -> bool {
+        self.is_ready() && self.resets == resets
+    }
+
+    /// A connection has ended whose queue was connected behind so many resets.
+    pub(crate) fn disconnect(&mut self, queue: u16, resets: u64) {
+        if self.resets == resets {
+            self.queues.remove(&queue);
+        }
     }
 
     /// Notes a command at `now`.
@@ -238,8 +253,10 @@ impl Controller {
         self.is_shut_down = true;
     }
 
-    /// Resets all but the queues, which end by themselves.
+    /// Resets all. Connections of queues end by themselves.
     fn reset(&mut self) {
+        self.resets += 1;
+        self.queues.clear();
         self.is_shut_down = false;
         self.event_requests.clear();
         self.events.clear();

@@ -193,8 +193,9 @@ fn io_queue(
         return Err(invalid(AT_QUEUE_ID, false));
     }
     tracing::info!(controller = wanted, queue, "an I/O queue has connected");
+    let resets = controller.resets;
     drop(controller);
-    Ok((Phase::Io { controller: Arc::clone(&found), id: wanted, queue }, wanted))
+    Ok((Phase::Io { controller: Arc::clone(&found), id: wanted, queue, resets }, wanted))
 }
 
 /// The failure that names an invalid parameter: its offset in the command or in its data (IPO and IATTR).

@@ -268,6 +268,33 @@ fn a_disconnect_ends_a_queue_and_its_place_is_free() {
     assert_eq!(host.io.hear(), Heard::Closed);
 }
 
+/// Also where its connections look only when all is over.
+#[test]
+fn a_reset_ends_queues_and_what_they_wait_for() {
+    let target = Target::new();
+    let mut host = Host::new(&target);
+    let store =
+        KvCommand::Store { key: key(b"k"), value_bytes: 50_000, options: kvssd_nvme_spec::kv::StoreOptions::default() };
+    let mut entry = store.entry(1).with_data(DataPointer::Transport { length_bytes: 50_000 });
+    let id = host.io.id();
+    entry.command_id = id.into();
+    host.io.send(&Pdu::Command { entry, data: &[] });
+    let Heard::R2t(_, tag, ..) = host.io.hear() else { panic!("the store is asked for its data") };
+    host.admin.set_configuration(Configuration(0));
+    host.admin.set_configuration(Configuration::KEY_VALUE);
+    let mut before = std::mem::replace(&mut host.io, Queue::greeted(target.address, false, false));
+    assert_eq!(host.io.connect(io_connect(1), host.controller, NQN, HOST_NQN).status(), Status::Success);
+    assert_eq!(host.store(b"k", b"newer"), Status::Success);
+    before.send_data(id, tag, &[1; 50_000]);
+    assert_eq!(before.hear(), Heard::Closed);
+    drop(before);
+    assert_eq!(host.retrieve(b"k", 9), Ok((b"newer".to_vec(), 5)));
+    // Nor has the end of the one taken the other's place.
+    let mut third = Queue::greeted(target.address, false, false);
+    let refused = third.connect(io_connect(1), host.controller, NQN, HOST_NQN).status();
+    assert_eq!(refused, Status::ConnectInvalidParameters);
+}
+
 #[test]
 fn a_stop_closes_the_drive_in_order_and_the_next_service_finds_everything() {
     let mut target = Target::new();

@@ -1,6 +1,6 @@
 //! Keys of any length, and iterators: every command, its errors and bounds, beside other hosts.
 
-use crate::host::{Got, HOST_NQN, Host, Queue, Target, key, value};
+use crate::host::{Got, HOST_NQN, Host, NQN, Queue, Target, io_connect, key, value};
 use kvssd_device::Drive;
 use kvssd_ftl::NamespaceAttributes;
 use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage};
@@ -327,6 +327,8 @@ fn iterators_are_bounded_and_end_with_their_controller_or_when_they_are_idle() {
     // A reset ends them, and the I/O queue; so does the end of the connection.
     host.admin.set_configuration(Configuration(0));
     host.admin.set_configuration(Configuration::KEY_VALUE);
+    host.io = Queue::greeted(target.address, false, false);
+    assert_eq!(host.io.connect(io_connect(1), host.controller, NQN, HOST_NQN).status(), Status::Success);
     assert_eq!(iterate(&mut host, left, None, 1, 4096), Err(Status::IteratorEnded));
     let last = create(&mut host, TREE, &whole).unwrap();
     drop(host);
