@@ -74,7 +74,7 @@ impl LargeValues {
             Command::Store { .. } | Command::Delete { .. } | Command::Batch { .. } => loop {
                 self.lacks.clear();
                 match self.change(records, (request, namespace), &command) {
-                    Err(KvError::CapacityExceeded) if self.expire(records)? => {}
+                    Err(KvError::CapacityExceeded) if self.expire(records)? => records.then(),
                     answer => return answer,
                 }
             },

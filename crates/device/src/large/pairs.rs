@@ -108,6 +108,8 @@ impl LargeValues {
         reply: Reply,
     ) -> Result<Reply, KvError> {
         let Reply::Pairs(pairs) = reply else { return Err(unexpected(&reply)) };
+        // Large ones are read behind the answer that says where they are.
+        records.then();
         let (mut shown, mut bytes, mut failed) = (Vec::with_capacity(pairs.len()), 0, None);
         let mut pairs = VecDeque::from(pairs);
         while let Some((key, value)) = pairs.pop_front() {

@@ -141,8 +141,15 @@ impl LargeValues {
         }
         if !is_read_only {
             for info in namespaces.iter().filter(|info| owner_of(info).is_none()) {
-                if large.shadow(info.id).is_none() {
-                    large.add(drive, (info.id, None), &info.attributes)?;
+                if large.shadow(info.id).is_some() {
+                    continue;
+                }
+                match large.add(drive, (info.id, None), &info.attributes) {
+                    // A process made it, and ended before it saw that there is no room for a shadow.
+                    Err(KvError::TooManyNamespaces { .. }) if info.utilization.pairs == 0 => {
+                        drive.delete_namespace(info.id)?;
+                    }
+                    added => added?,
                 }
             }
             large.sweep_all(drive)?;

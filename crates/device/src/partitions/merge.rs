@@ -135,12 +135,14 @@ impl Partitions<'_> {
     ) -> Result<Reply, KvError> {
         let pairs_each = pairs_each(self.all.len(), pairs_max);
         self.with_merge(namespace, iterator, |parts, merge| {
+            let mut sought = Ok(());
             for (part, run) in parts.iter_mut().zip(&mut merge.runs) {
-                run.coming.clear();
-                run.next = None;
+                *run = Run { iterator: run.iterator, coming: VecDeque::new(), next: None, has_ended: false };
                 let command = Command::Seek { iterator: run.iterator, key, pairs_max: pairs_each };
-                run.ask(part, namespace, command)?;
+                // Also where one fails, the others are at one place.
+                sought = sought.and(run.ask(part, namespace, command));
             }
+            sought?;
             take(parts, merge, namespace, pairs_max)
         })
     }

@@ -461,3 +461,33 @@ fn large_values_leave_a_cache_while_a_batch_over_partitions_is_prepared() {
     store(&mut drives, FIRST, b"key", b"value").unwrap();
     assert_eq!(retrieve(&mut drives, FIRST, b"key").unwrap(), b"value");
 }
+
+/// A page of the first pair of partition 0 is damaged.
+#[test]
+fn a_seek_that_fails_in_one_partition_hides_nothing_behind_an_end() {
+    let disk = SimulatedDisk::new(1);
+    let mut drives = create(&disk, "pink", CreateDrive { partitions: 2, ..CreateDrive::default() });
+    let names: Vec<Vec<u8>> = (0..20).map(|number| format!("key{number:02}").into_bytes()).collect();
+    for name in &names {
+        let mut value = vec![0; 9000];
+        value[4000..4005].copy_from_slice(name);
+        store(&mut drives, FIRST, name, &value).unwrap();
+    }
+    drives.into_iter().for_each(|drive| drive.close().unwrap());
+    let hurt = names.iter().find(|name| partition_of(FIRST, key(name), 2) == 0).unwrap();
+    let mut bytes = disk.read(Path::new(PATH)).unwrap();
+    let is_value = |at: &usize| bytes[*at..].starts_with(hurt) && bytes[at - 100..*at].iter().all(|byte| *byte == 0);
+    let places: Vec<usize> = (100..bytes.len()).filter(is_value).collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|&at| bytes[at] ^= 0x55);
+    disk.put(Path::new(PATH), bytes.len() as u64, [(0, &bytes[..])]);
+    let mut drives = open(&disk, false);
+    let options = IteratorOptions::default();
+    let created = execute(&mut drives, FIRST, Command::CreateIterator { options });
+    let Ok(Reply::IteratorCreated(iterator)) = created else { panic!("{created:?}") };
+    let mut answer = |command| execute(&mut drives, FIRST, command);
+    let end = answer(Command::Seek { iterator, key: Some(key(b"z")), pairs_max: 40 });
+    assert_eq!(end, Ok(Reply::Pairs(Vec::new())));
+    assert!(answer(Command::Seek { iterator, key: None, pairs_max: 40 }).is_err());
+    assert!(answer(Command::Next { iterator, pairs_max: 40 }).is_err(), "it has not come to the end");
+}

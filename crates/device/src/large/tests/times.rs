@@ -2,7 +2,7 @@
 
 use crate::{Completion, LargeDevice, image_design, image_profile};
 use kvssd_flash::RopeBacking;
-use kvssd_types::{Command, Key, Nanos, StoreCondition};
+use kvssd_types::{Command, IteratorOptions, Key, Nanos, Reply, StoreCondition};
 
 /// Whether a value lies in its record is known behind a look at it: a part of it takes the time of both.
 #[test]
@@ -30,4 +30,33 @@ fn a_part_of_a_value_in_its_record_is_read_behind_the_look_at_it() {
     };
     let ([look, part], [_, both]) = (times_ns(None), times_ns(Some(16 << 20)));
     assert!((look + part).abs_diff(both) < part / 10, "{look} and {part} are not {both}");
+}
+
+#[test]
+fn a_large_value_of_an_iterator_is_read_behind_the_answer_that_says_where_it_is() {
+    let (profile, design) = (image_profile(64 << 20).unwrap(), image_design("pink").unwrap());
+    let backing = Box::new(RopeBacking::new(profile.geometry));
+    let mut device = LargeDevice::new(&design, &profile, backing, Some(16 << 20)).unwrap();
+    let mut now = Nanos::ZERO;
+    let mut answer = |command: Command<'_>| {
+        now += Nanos(1_000_000_000);
+        let Completion { done, reply, .. } = device.submit(command, now);
+        ((done - now).0, reply.unwrap())
+    };
+    for number in 0..6u32 {
+        let (name, value) = (number.to_be_bytes(), vec![7; 3_000_000]);
+        let condition = StoreCondition::Always;
+        answer(Command::Store { key: Key::new(&name).unwrap(), value: (&*value).into(), condition });
+    }
+    answer(Command::Flush);
+    let name = 3u32.to_be_bytes();
+    let key = Key::new(&name).unwrap();
+    let [look, whole] =
+        [0, u32::MAX].map(|length_bytes| answer(Command::Retrieve { key, offset_bytes: 0, length_bytes }).0);
+    let [keys, values] = [true, false].map(|keys_only| {
+        let options = IteratorOptions { keys_only, ..IteratorOptions::default() };
+        let (_, Reply::IteratorCreated(iterator)) = answer(Command::CreateIterator { options }) else { panic!() };
+        answer(Command::Seek { iterator, key: Some(key), pairs_max: 1 }).0
+    });
+    assert!(values >= keys + whole - look, "{values} is less than {keys} and {whole} - {look}");
 }
