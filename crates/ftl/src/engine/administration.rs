@@ -286,11 +286,15 @@ impl Engine {
             Growth::None if !namespace.index.uncompared().is_empty() => {
                 commands::compare(io, namespace, Uncompared::Some)
             }
+            Growth::None if namespace.utilization.pairs == 0 => Ok(()),
             Growth::None => remove_pairs(io, namespace),
         })?;
         let is_empty = self.namespaces.get(id).is_some_and(|namespace| namespace.utilization.pairs == 0);
         if is_empty {
             self.work_uncommitted(id, remove_index)?;
+            if self.namespaces.get(id).is_some_and(|namespace| namespace.fate == NamespaceFate::Stays) {
+                return Ok(());
+            }
             self.namespaces.remove(id);
             self.commit_journal(self.growth_clock)?;
             self.share_anew();
@@ -336,10 +340,10 @@ fn remove_index(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvErro
     let mut own: Vec<(Grain, u32)> = namespace.index.own_records().iter().map(|own| (own.place, grains(own))).collect();
     own.sort_unstable();
     let runs = runs(&own, io.packing().grains_per_superblock);
-    // An earlier release could remove an index twice.
+    // An earlier release could keep a namespace whose index was removed already.
     if !runs.iter().all(|&(place, grains)| io.can_vacate(place, grains)) {
-        let why = format!("records of the index of deleted namespace {} are not there", namespace.id);
-        return Err(KvError::Unrecovered(why));
+        namespace.fate = NamespaceFate::Stays;
+        return Ok(());
     }
     io.note(Change::Batch(BatchNote::Begun));
     for run in runs {
