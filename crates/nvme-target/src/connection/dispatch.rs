@@ -58,7 +58,8 @@ impl Connection {
                 match self.wanted_bytes(entry, length_bytes) {
                     Ok(0) => self.dispatch(entry, &[], None, now),
                     Ok(length_bytes) => {
-                        self.transfers.add(PendingTransfer { entry: *entry, length_bytes, arrived: now });
+                        let entry = self.bound(entry);
+                        self.transfers.add(PendingTransfer { entry, length_bytes, arrived: now });
                     }
                     Err(status) => self.refuse(entry, status, now),
                 }
@@ -66,6 +67,19 @@ impl Connection {
             DataPointer::Transport { .. } => self.dispatch(entry, &[], None, now),
             DataPointer::Other { .. } => self.refuse(entry, Status::SglTypeInvalid, now),
         }
+    }
+
+    /// The command with the birth of the namespace that it means: that which its number has now, if it does not say. It may come to be
+    /// executed when another namespace has the number and the host knows that one, too.
+    fn bound(&self, entry: &SubmissionEntry) -> SubmissionEntry {
+        let mut bound = *entry;
+        if matches!(self.phase, Phase::Io { .. })
+            && named::meant_birth(entry).is_none()
+            && let Some(birth) = self.subsystem.namespaces.birth(entry.namespace.get())
+        {
+            named::set_meant_birth(&mut bound, birth);
+        }
+        bound
     }
 
     /// Drops the outstanding Asynchronous Event Request of that identifier; returns whether there was one.
@@ -200,7 +214,7 @@ impl Connection {
             | KvCommand::DestroyIterator { .. } => {}
         }
         let (command_id, namespace) = (entry.command_id.get(), entry.namespace.get());
-        let (serial, meant) = (kvssd_nvme_spec::numbered::serial(entry), named::meant_birth(entry));
+        let (serial, meant) = (kvssd_nvme_spec::numbered::serial(entry), named::meant_birth(&self.bound(entry)));
         let scope = scope_of(namespace, &command, self.subsystem.partitions());
         Ok(IoCommand { command_id, namespace, meant, command, serial, value, arrived, share: None, scope })
     }

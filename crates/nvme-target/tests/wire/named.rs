@@ -358,8 +358,8 @@ fn who_has_not_looked_changes_nothing_in_a_namespace_that_came_in_anothers_place
     assert_ne!(host.admin.identify(3, 0, 2).data, before, "its NGUID and UUID are those of another one");
     assert_eq!(store_in(&mut maker, 2, b"new", b"v"), Status::Success, "who made it knows it");
     host.io.send_data(40, tag, &[1; 9000]);
-    let Heard::Response(late) = host.io.hear() else { panic!("no answer") };
-    assert_eq!((late.command_id.get(), late.status()), (40, Ok(Status::InvalidField)));
+    let Heard::Response(answer) = host.io.hear() else { panic!("no answer") };
+    assert_eq!((answer.command_id.get(), answer.status()), (40, Ok(Status::InvalidField)));
     for _ in 0..2 {
         assert_eq!(store_in(&mut host, 2, b"stale", b"v"), Status::InvalidField);
         assert_eq!(exist_in(&mut host, 2, b"new"), Status::InvalidField);
@@ -374,11 +374,18 @@ fn who_has_not_looked_changes_nothing_in_a_namespace_that_came_in_anothers_place
         (store_in(&mut host, 2, b"k", b"v"), exist_in(&mut host, 2, b"new")),
         (Status::Success, Status::Success)
     );
-    // Hosts of any make look at the list of what has changed.
+    // Hosts of any make look at the list of what has changed. What they sent before means what they knew then.
+    late.command_id = 41.into();
+    host.io.send(&Pdu::Command { entry: late, data: &[] });
+    let Heard::R2t(41, tag, 0, 9000) = host.io.hear() else { panic!("no R2T") };
     let name = replace(&mut maker.admin, 2, &name);
     assert_eq!(store_in(&mut host, 2, b"k", b"v"), Status::InvalidField);
     assert!(changed(&mut host).contains(&2));
     assert_eq!(store_in(&mut host, 2, b"k", b"v"), Status::Success);
+    host.io.send_data(41, tag, &[1; 9000]);
+    let Heard::Response(answer) = host.io.hear() else { panic!("no answer") };
+    assert_eq!((answer.command_id.get(), answer.status()), (41, Ok(Status::InvalidField)));
+    assert_eq!(exist_in(&mut host, 2, b"late"), Status::KeyDoesNotExist);
     // Who connects now means what there is, and who sees a number for the first time too.
     replace(&mut maker.admin, 2, &name);
     assert_eq!(store_in(&mut Host::named(target.address, READER), 2, b"l", b"v"), Status::Success);
@@ -438,8 +445,8 @@ fn a_command_that_says_which_namespace_it_means_comes_to_no_other() {
     let new = list(&mut host.admin)[1].birth();
     assert_eq!(store_in(&mut host, 2, b"whichever", b"v"), Status::Success);
     host.io.send_data(40, tag, &[1; 9000]);
-    let Heard::Response(late) = host.io.hear() else { panic!("no answer") };
-    assert_eq!((late.command_id.get(), late.status()), (40, Ok(Status::InvalidField)));
+    let Heard::Response(answer) = host.io.hear() else { panic!("no answer") };
+    assert_eq!((answer.command_id.get(), answer.status()), (40, Ok(Status::InvalidField)));
     for (stale, status) in [(birth, Status::InvalidField), (0, Status::InvalidField), (new, Status::Success)] {
         assert_eq!(store(&mut host, stale, b"k"), status, "{stale}");
     }
