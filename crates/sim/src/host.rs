@@ -55,14 +55,16 @@ pub struct Hosts {
     turns: BinaryHeap<Reverse<(Nanos, u64, Turn)>>,
     arrivals: Random,
     count: u64,
+    /// No operation begins any more.
+    is_over: bool,
 }
 
 impl Hosts {
     /// Of `threads` threads with `queue_depth` commands each, from `start` on.
     #[must_use]
     pub fn new(pace: Pace, threads: u32, queue_depth: u32, start: Nanos, seed: u64) -> Self {
-        let mut hosts =
-            Hosts { pace, threads, turns: BinaryHeap::new(), arrivals: Random::stream(seed, u64::MAX - 1), count: 0 };
+        let arrivals = Random::stream(seed, u64::MAX - 1);
+        let mut hosts = Hosts { pace, threads, turns: BinaryHeap::new(), arrivals, count: 0, is_over: false };
         match pace {
             Pace::Closed => {
                 for slot in 0..threads * queue_depth {
@@ -75,16 +77,21 @@ impl Hosts {
         hosts
     }
 
-    /// The next turn and when it is. Only hosts of a trace ever run out of turns.
+    /// The next turn and when it is. Only hosts of a trace, and those that have ended, run out of turns.
     ///
     /// # Panics
     /// When a trace has said nothing that is left.
     pub fn pop(&mut self) -> (Nanos, Turn) {
         let Reverse((at, _, turn)) = self.turns.pop().expect("there is a turn");
-        if let (Pace::Open { .. }, Turn::Next { thread }) = (self.pace, turn) {
+        if let (Pace::Open { .. }, Turn::Next { thread }, false) = (self.pace, turn, self.is_over) {
             self.arrive(at, (thread + 1) % self.threads);
         }
         (at, turn)
+    }
+
+    /// No operation begins any more; what has begun goes on.
+    pub fn end(&mut self) {
+        self.is_over = true;
     }
 
     /// When the next turn is, if there is one.
@@ -136,6 +143,17 @@ mod tests {
         let mut hosts = Hosts::new(Pace::Open { rate_per_s: 1e6 }, 4, 1, Nanos::ZERO, 1);
         let last = (0..100_000).map(|_| hosts.pop().0).last().unwrap();
         assert!((last.as_seconds() - 0.1).abs() < 0.002, "{last}");
+    }
+
+    /// Where they come faster than time goes, what has begun would have no turn any more.
+    #[test]
+    fn behind_the_end_of_an_open_loop_nothing_comes_but_what_has_begun() {
+        let mut hosts = Hosts::new(Pace::Open { rate_per_s: 1e12 }, 1, 1, Nanos::ZERO, 1);
+        assert_eq!(hosts.pop(), (Nanos::ZERO, Turn::Next { thread: 0 }));
+        hosts.write_back(Nanos(1000), 0, 5);
+        hosts.end();
+        let left: Vec<_> = std::iter::from_fn(|| hosts.next_at().map(|_| hosts.pop().1)).collect();
+        assert_eq!(left, [Turn::Next { thread: 0 }, Turn::WriteBack { thread: 0, record: 5 }]);
     }
 
     #[test]

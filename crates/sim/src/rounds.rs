@@ -11,6 +11,10 @@ use kvssd_types::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
+/// A round begins when the last operation of the one before is done: one that is not much longer than what is under way at once could be done
+/// by then.
+const AT_ONCE_PER_ROUND: u64 = 4;
+
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -28,16 +32,20 @@ impl Rounds {
     /// A run as such.
     pub const ONE: Rounds = Rounds::Count(1);
 
-    /// Checks the numbers, with so many operations in each round.
+    /// Checks the numbers, with so many operations in each round, of which so many are under way at once.
     ///
     /// # Errors
     /// [`SimError::Setup`], in one line.
-    pub fn check(self, operations: u64) -> Result<(), SimError> {
+    pub fn check(self, operations: u64, at_once: u64) -> Result<(), SimError> {
         let why = match self {
             Rounds::ONE => return Ok(()),
             rounds if rounds.most() == 0 || operations == 0 => {
                 "--operations and --rounds must be above 0 where there are rounds".to_owned()
             }
+            _ if operations < AT_ONCE_PER_ROUND * at_once => format!(
+                "--operations {operations}: a round is to have {AT_ONCE_PER_ROUND} times the operations that are under way at once, {} at least",
+                AT_ONCE_PER_ROUND * at_once
+            ),
             Rounds::UntilSteady { most } if (most as usize) < STEADY_ROUNDS => {
                 format!("--rounds {most}: {STEADY_ROUNDS} rounds must be steady, so ask for as many at least")
             }

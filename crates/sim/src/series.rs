@@ -66,7 +66,8 @@ impl Series {
     /// What is done at the very end of an interval belongs to it.
     fn tally(&mut self, done: Nanos) -> &mut Tally {
         let number = ((done - self.start).0.saturating_sub(1) / self.length.0) as usize;
-        let place = number.saturating_sub(self.closed.len());
+        // Beyond the most there may be, the end of the run refuses it.
+        let place = number.saturating_sub(self.closed.len()).min(INTERVALS_MAX);
         if place >= self.open.len() {
             self.open.resize_with(place + 1, Tally::default);
         }

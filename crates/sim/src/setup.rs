@@ -39,6 +39,12 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// How many operations are under way at once in a closed loop; 0 where they come by themselves.
+    pub(crate) fn at_once(&self) -> u64 {
+        let slots = u64::from(self.threads) * u64::from(self.queue_depth);
+        if self.pace == Pace::Closed { slots } else { 0 }
+    }
+
     /// The part of the flash that pairs take after a fill, if nothing else is asked for: as the Plus paper fills its drive
     /// (section V-B), with 100 M pairs of 8 + 1000 bytes, which is 1 KiB with the head and padding, on 128 GiB.
     pub const FILL: f64 = 100e6 * 1024.0 / (128u64 << 30) as f64;

@@ -220,7 +220,7 @@ impl YcsbWork {
 
     fn session(&self, bed: &Bed) -> Result<Session, SimError> {
         let (setup, core) = (self.setup(bed), self.workload.0);
-        self.rounds.check(self.operations)?;
+        self.rounds.check(self.operations, setup.at_once())?;
         let batches_of_round = u64::from(self.threads) * u64::from(self.batch_pairs) * BATCHES_OF_ROUND_MIN;
         if self.batch_pairs > 1 && self.rounds != Rounds::ONE && self.operations < batches_of_round {
             return Err(SimError::Setup(format!(

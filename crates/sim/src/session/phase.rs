@@ -124,7 +124,7 @@ impl Session {
                 series.advance(at, &self.device)?;
             }
             match turn {
-                Turn::Next { .. } if begun == count => {}
+                Turn::Next { .. } if begun == count => hosts.end(),
                 Turn::Next { .. } if at >= end => count = begun,
                 Turn::Next { thread } => {
                     let operation = draws.next(self, thread, count - begun, &mut next);

@@ -57,7 +57,7 @@ impl Session {
     pub fn run_plan(&mut self, plan: &RunPlan, observer: &mut dyn Observer) -> Result<Run, SimError> {
         let RunPlan { core, distribution, operations, .. } = *plan;
         self.check_workload(core)?;
-        plan.rounds.check(operations)?;
+        plan.rounds.check(operations, self.setup.at_once())?;
         let records = self.versions.len() as u64;
         let operations_max = operations.saturating_mul(plan.rounds.most().into());
         let mut workload = Ycsb::new(core, distribution, records, operations_max);

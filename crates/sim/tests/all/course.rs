@@ -126,4 +126,6 @@ fn what_cannot_be_a_course_is_refused() {
     assert!(refused(Bench { series: Some(Nanos(1)), ..plain() }).contains("--series 1 ns"));
     assert!(refused(Bench { series: Some(Nanos(0)), ..plain() }).contains("--series must be above 0"));
     assert!(refused(Bench { operations: Some(0), rounds: Rounds::Count(2), ..plain() }).contains("--operations"));
+    let short = Bench { threads: 64, operations: Some(255), rounds: Rounds::Count(2), ..plain() };
+    assert!(refused(short).contains("256 at least"));
 }
