@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import tracemalloc
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -488,3 +488,45 @@ def test_threads_share_a_store(store: kvssd.Store) -> None:
     for thread in threads:
         thread.join()
     assert not failures and store[b"count"] == b"800" and len(store) == 801
+
+
+def test_who_has_a_deleted_namespace_touches_nothing_of_what_gets_its_number(store: kvssd.Store) -> None:
+    def replaced(old: kvssd.Namespace) -> kvssd.Namespace:
+        """What has its number when numbers come again."""
+        store.delete_namespace(old.id)
+        for _ in range(100):
+            new = store.create_namespace("new")
+            if new.id == old.id:
+                return new
+            store.delete_namespace("new")
+        raise AssertionError("numbers come again")
+
+    old = store.create_namespace("old")
+    old[b"key"] = b"old"
+    window = iter(old)
+    batch, transaction = store.batch(), store.transaction()
+    with pytest.raises(kvssd.NamespaceError, match="was deleted"), transaction:
+        transaction.store(b"written", b"old", old)
+        batch.store(b"gathered", b"old", old)
+        new = replaced(old)
+    with pytest.raises(kvssd.NamespaceError, match="was deleted"), batch:
+        new[b"key"] = b"new"
+    calls: list[Callable[[], object]] = [
+        lambda: old[b"key"],
+        lambda: old.get(b"key"),
+        lambda: old.__setitem__(b"key", b"old"),
+        lambda: old.pop(b"key"),
+        lambda: b"key" in old,
+        lambda: len(old),
+        lambda: list(window),
+        lambda: list(old.items()),
+        lambda: list(old.scan()),
+        lambda: store.batch().store(b"key", b"old", old),
+        old.clear,
+        old.info,
+    ]
+    for call in calls:
+        with pytest.raises(kvssd.NamespaceError):
+            call()
+    assert dict(new) == {b"key": b"new"}
+    assert repr(old).startswith(f"<kvssd.Namespace {new.id}: namespace")

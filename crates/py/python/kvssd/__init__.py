@@ -28,17 +28,13 @@ from kvssd._kvssd import (
     __version__,
 )
 from kvssd.cache import Cache, CacheStats
+from kvssd.changes import Batch, Transaction
 from kvssd.device import Completion, Device, DeviceStats
 from kvssd.experiments import bench, reproduce
+from kvssd.namespace import Namespace
 from kvssd.results import Claims, Latency, Report, Run
 from kvssd.stats import FirmwareStats, NamespaceCacheInfo, NamespaceInfo, Stats, TrafficStats
-from kvssd.store import (
-    Batch,
-    Namespace,
-    Store,
-    Transaction,
-    open,
-)
+from kvssd.store import Store, open
 from kvssd.sweeps import Sweep, run_point, sweep
 
 __all__ = [

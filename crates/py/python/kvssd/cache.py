@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from kvssd._kvssd import Error, InvalidError, RawCache
-from kvssd.store import Namespace, checked
+from kvssd.namespace import Namespace, checked
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -44,7 +44,7 @@ class Cache:
     ) -> None:
         raw, rules = checked(namespace)._raw, [admit] if isinstance(admit, str) else list(admit)
         try:
-            self._raw = RawCache.open(raw, namespace.id, budget_bytes, eviction, rules)
+            self._raw = RawCache.open(raw, namespace._id, budget_bytes, eviction, rules)
         except OverflowError:
             raise InvalidError(f"budget_bytes is a number of bytes from 0 on, not {budget_bytes}") from None
 
