@@ -61,6 +61,7 @@ pub(super) fn a_full_drive_serves_reads_and_deletes_and_takes_stores_again(trial
         let stored = fill(&mut drive, value_bytes);
         assert_eq!(drive.store(b"one more", value_bytes), Err(KvError::CapacityExceeded));
         drive.verify_all();
+        assert_eq!(BTreeSet::from_iter(drive.list(None, usize::MAX)), BTreeSet::from_iter(drive.keys()));
         for round in 0..3u32 {
             for number in (0..stored).filter(|number| number % 3 == round) {
                 assert_eq!(drive.delete(&number.to_be_bytes()), Ok(()), "{value_bytes} B: {number} of {stored}");
@@ -81,6 +82,15 @@ pub(super) fn a_full_drive_serves_reads_and_deletes_and_takes_stores_again(trial
         let refilled = fill(&mut drive, value_bytes);
         assert!(refilled * 10 >= stored * 9, "{value_bytes} B: {stored} pairs fitted, after deletes {refilled}");
     }
+}
+
+/// Of a quarter of a gigabyte places have more bits than those of a tiny drive.
+pub(super) fn places_of_a_larger_drive_are_told_apart(trial: &Trial) {
+    let quarter_of_a_gigabyte = [("geometry.blocks_per_die", "512"), ("geometry.pages_per_block", "32")];
+    let mut drive = trial.drive_of(trial.design(), &quarter_of_a_gigabyte);
+    fill(&mut drive, 100_000);
+    drive.verify_all();
+    assert_eq!(BTreeSet::from_iter(drive.list(None, usize::MAX)), BTreeSet::from_iter(drive.keys()));
 }
 
 /// Stores pairs of that size until there is no room; gives how many.

@@ -57,12 +57,13 @@ const ROPES: &[Medium] = &[Medium::Ropes];
 const CHECK: &str = "CHECK";
 
 /// All checks.
-pub static SUITE: [Check; 33] = checks! {
+pub static SUITE: [Check; 34] = checks! {
     basics::random_operations_against_a_map on BOTH;
     basics::the_same_seed_gives_the_same_run on BOTH;
     basics::a_snapshot_goes_on_as_the_drive_does on BOTH;
     basics::both_media_take_the_same_time_and_operations on ROPES;
     basics::a_full_drive_serves_reads_and_deletes_and_takes_stores_again on BOTH;
+    basics::places_of_a_larger_drive_are_told_apart on ROPES;
     basics::overwrites_of_a_full_drive_go_on_for_ever on ROPES;
     basics::values_of_every_size_come_back_whole_and_in_parts on BOTH;
     basics::conditions_are_kept on BOTH;

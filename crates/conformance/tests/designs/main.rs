@@ -81,6 +81,7 @@ suite! {
     a_snapshot_goes_on_as_the_drive_does
     both_media_take_the_same_time_and_operations
     a_full_drive_serves_reads_and_deletes_and_takes_stores_again
+    places_of_a_larger_drive_are_told_apart
     overwrites_of_a_full_drive_go_on_for_ever
     values_of_every_size_come_back_whole_and_in_parts
     conditions_are_kept
