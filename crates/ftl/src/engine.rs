@@ -53,6 +53,8 @@ pub struct Engine {
     glances: Glances,
     /// What the last command lacked that was refused with [`KvError::CapacityExceeded`].
     lacks: Vec<Lack>,
+    /// Commits so far, and which of them a checkpoint follows in any case ([`Engine::checkpoint_every`]).
+    commits: (u64, u64),
     /// Why the flash, or what keeps it, takes no writes any more. From then on every call is refused, since DRAM may be ahead
     /// of the flash.
     failure: Option<KvError>,
@@ -75,6 +77,7 @@ impl Engine {
             beside_bytes: 0,
             glances: Glances::default(),
             lacks: Vec::new(),
+            commits: (0, 0),
             failure: None,
         };
         engine.share_dram();
@@ -99,6 +102,7 @@ impl Engine {
             beside_bytes: self.beside_bytes,
             glances: Glances::default(),
             lacks: self.lacks.clone(),
+            commits: self.commits,
             failure: self.failure.clone(),
         })
     }

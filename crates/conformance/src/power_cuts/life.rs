@@ -56,6 +56,8 @@ const BATCH_CHANGES: u64 = 8;
 const MOUNT_CUTS: u64 = 8;
 /// Before one of so many lives the whole drive is looked at.
 const CHECKS: u64 = 8;
+/// One of so many drives has a checkpoint behind every commit, or every second or third.
+const WITH_CHECKPOINTS: u64 = 5;
 
 /// One that fails often enough for a drive of a hundred lives to use its spares.
 const FAULTY: FaultRates = FaultRates {
@@ -80,6 +82,8 @@ pub(crate) struct Drive<'a> {
     random: Random,
     model: Model,
     seed: u64,
+    /// Commits that bring a checkpoint ([`Engine::checkpoint_every`]).
+    checkpoint_every: u64,
 }
 
 impl<'a> Drive<'a> {
@@ -96,7 +100,10 @@ impl<'a> Drive<'a> {
         let faults = Random::new(random.below(u64::MAX));
         let medium = Arc::new(Mutex::new(FaultyMedium::new(profile.geometry, spares, rates, faults)));
         let model = Model::new(pairs.keys());
-        let mut drive = Drive { design, profile, pairs, spaces, medium, rates, random, model, seed: 0 };
+        let is_with_checkpoints = seed % WITH_CHECKPOINTS == WITH_CHECKPOINTS - 1;
+        let checkpoint_every = if is_with_checkpoints { 1 + seed / WITH_CHECKPOINTS % 3 } else { 0 };
+        let mut drive =
+            Drive { design, profile, pairs, spaces, medium, rates, random, model, seed: 0, checkpoint_every };
         let backing = drive.powered(Nanos::MAX);
         let mut engine = design.build(profile, Box::new(backing))?;
         if pairs == Pairs::Small {
@@ -188,6 +195,8 @@ impl<'a> Drive<'a> {
         self.verify(&mut engine, &mut clock)?;
         let cut_at = Nanos(moment.load(Ordering::Relaxed).min(clock.0 + self.random.below(WORK_NS_MAX)));
         moment.store(cut_at.0, Ordering::Relaxed);
+        // Not before: work that is done ahead of the moment that was just set would be torn.
+        engine.checkpoint_every(self.checkpoint_every);
         let worked = self.work(&mut engine, &mut clock, cut_at, is_cut, report);
         let gc = engine.gc_counters();
         report.superblocks_collected += gc.superblocks;
