@@ -88,7 +88,8 @@ pub(super) fn a_full_drive_serves_reads_and_deletes_and_takes_stores_again(trial
 pub(super) fn places_of_a_larger_drive_are_told_apart(trial: &Trial) {
     let quarter_of_a_gigabyte = [("geometry.blocks_per_die", "512"), ("geometry.pages_per_block", "32")];
     let mut drive = trial.drive_of(trial.design(), &quarter_of_a_gigabyte);
-    fill(&mut drive, 100_000);
+    let stored = fill(&mut drive, 100_000);
+    assert!(stored > 1000, "only {stored} values lie on a drive of 256 MiB");
     drive.verify_all();
     assert_eq!(BTreeSet::from_iter(drive.list(None, usize::MAX)), BTreeSet::from_iter(drive.keys()));
 }
