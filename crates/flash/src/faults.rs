@@ -231,10 +231,10 @@ impl Backing for FaultyMedium {
     }
 
     fn erase(&mut self, block: BlockAddress, span: Span) -> Result<(), MediaError> {
-        self.absorb(self.geometry.pages_of(block));
         if self.fails(self.rates.erase_failures_per_million) {
             self.retire(block)?;
         }
+        self.absorb(self.geometry.pages_of(block));
         self.reads.remove(&block);
         self.erases[self.geometry.block_index(block)] += 1;
         self.physical.erase(self.spares.block_of(block), span)
@@ -348,5 +348,16 @@ mod tests {
             assert_eq!(fill_of(&mut medium, page.0), Ok(77));
         }
         assert!(fill_of(&mut medium, torn.0).is_err(), "nobody knows what a torn page should have been");
+    }
+
+    #[test]
+    fn an_erase_that_fails_for_want_of_spares_leaves_the_parity_as_it_was() {
+        let mut medium = filled(0, FaultRates::NONE);
+        medium.rates.erase_failures_per_million = 1_000_000;
+        let block = BlockAddress { superblock: SuperblockId(1), die: DieId(0) };
+        assert!(medium.erase(block, Span::NONE).is_err());
+        let of_its_row = GEOMETRY.pages_of(BlockAddress { die: DieId(2), ..block })[0];
+        medium.lose(of_its_row);
+        assert_eq!(fill_of(&mut medium, of_its_row.0), Ok(of_its_row.0 as u8 / 2));
     }
 }
