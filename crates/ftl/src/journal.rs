@@ -305,6 +305,12 @@ impl Journal {
         self.gathered = bytes;
     }
 
+    /// Gives up what waits to be appended.
+    pub(crate) fn forget(&mut self) {
+        self.full.clear();
+        self.gathered.clear();
+    }
+
     /// The next page to append: one that is full, or with `all` what is gathered.
     pub(crate) fn next_page(&mut self, all: bool) -> Option<Vec<u8>> {
         self.full.pop_front().or_else(|| (all && !self.gathered.is_empty()).then(|| std::mem::take(&mut self.gathered)))

@@ -142,7 +142,7 @@ fn restore(
         io.write_spill(spill)?;
     }
     if io.media.durable.power_loss == PowerLoss::Volatile {
-        io.checkpoint(namespaces, false)?;
+        io.checkpoint_only(namespaces)?;
     } else if restored.torn_units.is_some() {
         // An earlier program would take the torn record for the end of what is staged.
         io.flush()?;

@@ -4,6 +4,7 @@ mod damage;
 mod drive;
 mod half_made;
 mod identity;
+mod interrupted;
 mod parts;
 mod random;
 mod unreadable;
