@@ -22,6 +22,8 @@ pub(crate) enum Pairs {
     Small,
     /// Few, half of them over many pages.
     Large,
+    /// Few and tiny, changed in batches that often end in another page of the journal than they begin in.
+    InBatches,
 }
 
 impl Pairs {
@@ -31,27 +33,33 @@ impl Pairs {
             Pairs::OfAllSizes => 1000,
             Pairs::Small => 4000,
             Pairs::Large => 200,
+            Pairs::InBatches => 600,
         }
     }
 
     /// The bytes of a value. Each design takes the largest.
     fn length(self, random: &mut Random) -> u64 {
         match (self, random.below(40)) {
-            (Pairs::Small, _) => random.below(100),
+            (Pairs::Small | Pairs::InBatches, _) => random.below(100),
             (Pairs::OfAllSizes, 0) | (Pairs::Large, 0..20) => random.below(60_000),
             (Pairs::OfAllSizes, 1..6) => random.below(9000),
             (Pairs::OfAllSizes | Pairs::Large, _) => random.below(2500),
         }
+    }
+
+    /// Of [`ACTIONS`] so many are batches, which have 2 changes and fewer than so many more.
+    fn batches(self) -> (u64, u64) {
+        if self == Pairs::InBatches { (30, 60) } else { (3, 8) }
     }
 }
 
 /// The power goes within this much virtual time of work, or of the mount.
 const WORK_NS_MAX: u64 = 40_000_000;
 const MOUNT_NS_MAX: u64 = 8_000_000;
+/// Kinds of steps, of which one flushes.
+const ACTIONS: u64 = 40;
 /// Of so many steps one is an iterator's, where the keys of a namespace have an order.
 const VISITS: u64 = 12;
-/// A batch has 2 changes and up to so many more.
-const BATCH_CHANGES: u64 = 8;
 /// In one of so many lives the power goes during the mount, or soon after.
 const MOUNT_CUTS: u64 = 8;
 /// Before one of so many lives the whole drive is looked at.
@@ -265,10 +273,10 @@ impl<'a> Drive<'a> {
                 open_iterators.act(engine, clock, &mut self.random, report)?;
                 continue;
             }
-            let action = self.random.below(40);
+            let action = self.random.below(ACTIONS);
             let (reply, step) = match action {
                 0 => (run(engine, clock, Command::Flush).map(|_| ()), Step::new()),
-                1..4 => self.batch(engine, clock),
+                _ if action <= self.pairs.batches().0 => self.batch(engine, clock),
                 4 if self.spaces.count() > 1 => self.come_and_go(engine, clock),
                 action => self.change(engine, clock, action < 13),
             };
@@ -302,7 +310,7 @@ impl<'a> Drive<'a> {
     /// Changes several pairs at once, of all namespaces.
     fn batch(&mut self, engine: &mut Engine, clock: &mut Nanos) -> (Result<(), KvError>, Step) {
         let mut step = Step::new();
-        for _ in 0..2 + self.random.below(BATCH_CHANGES) {
+        for _ in 0..2 + self.random.below(self.pairs.batches().1) {
             let number = self.random.below(self.pairs.keys() as u64) as usize;
             let is_new = step.iter().all(|&(other, _)| other != number) && self.spaces.of(number).is_some();
             if is_new {

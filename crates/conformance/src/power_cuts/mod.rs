@@ -128,6 +128,7 @@ impl Campaign {
                 (design, Pairs::Small, Spaces::one())
             }
             1 => (design, Pairs::OfAllSizes, Spaces::many(false)),
+            3 => (design, Pairs::InBatches, Spaces::one()),
             // Collection moves records that run over many pages.
             4 => (design, Pairs::Large, Spaces::one()),
             5 => {
