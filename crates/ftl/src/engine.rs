@@ -151,7 +151,7 @@ impl Engine {
     }
 
     /// Executes a command. `request` identifies a change that the host may send again and that was not made yet. A command refused for lack
-    /// of room is retried once after all pairs are compared: pairs that were replaced then take no room.
+    /// of room is retried once after all pairs are compared: pairs that were replaced then take no room; and after all DRAM is given back.
     fn run(
         &mut self,
         request: Option<RequestId>,
@@ -162,12 +162,12 @@ impl Engine {
     ) -> (Nanos, Result<Reply, KvError>) {
         self.spent = Spent::default();
         let (refused, reply) = self.attempt(request, phase, namespace, command, at);
-        if reply != Err(KvError::CapacityExceeded) || !self.has_uncompared() {
+        if reply != Err(KvError::CapacityExceeded) || !(self.has_uncompared() || self.owing().is_some()) {
             return (refused, reply);
         }
-        let (done, compared) = self.compare(refused);
+        let (done, found) = self.find_room(refused);
         self.spent.add(SpentOn::Closed, done - refused);
-        match compared {
+        match found {
             Ok(()) => self.attempt(request, phase, namespace, command, done),
             Err(error) => (done, Err(error)),
         }
@@ -327,11 +327,15 @@ impl Engine {
             let collects = self.collector.clock < now && self.collector.is_wanted(&self.media);
             let grows = self.growth_clock < now && self.has_room_to_grow();
             let growing = if grows { self.namespaces.growing(Growth::Background) } else { None };
+            let owing = if grows { self.owing() } else { None };
             let dying = if grows { self.namespaces.dying() } else { None };
             let is_first = !collects || self.growth_clock <= self.collector.clock;
             if let Some(namespace) = growing.filter(|_| is_first) {
                 self.media.advance(self.growth_clock);
                 self.grow(namespace)?;
+            } else if let Some(namespace) = owing.filter(|_| is_first) {
+                self.media.advance(self.growth_clock);
+                self.shrink(namespace)?;
             } else if let Some(namespace) = dying.filter(|_| is_first) {
                 self.media.advance(self.growth_clock);
                 self.remove_some(namespace)?;

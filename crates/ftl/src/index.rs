@@ -424,6 +424,20 @@ pub trait Index: DynClone + Send + Sync {
     /// The most bytes that it may keep in DRAM.
     fn set_dram_budget(&mut self, bytes: u64);
 
+    /// Bytes beyond its budget that it keeps in DRAM until it is used, or until [`Index::shrink`] is called.
+    fn surplus_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Gives back some of its surplus: a bounded step, which writes two superblocks of pages at the most.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn shrink(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        let _ = io;
+        Ok(())
+    }
+
     /// Every byte that is kept in DRAM.
     fn dram(&self, dram: &mut DramUse);
 

@@ -316,6 +316,11 @@ impl Namespaces {
         self.all.iter().find(|namespace| namespace.index.growth() == growth).map(|namespace| namespace.id)
     }
 
+    /// The first namespace that keeps DRAM of others.
+    pub(crate) fn owing(&self) -> Option<NamespaceId> {
+        self.all.iter().find(|namespace| namespace.index.surplus_bytes() > 0).map(|namespace| namespace.id)
+    }
+
     /// Bytes of flash that all of them take.
     pub(crate) fn taken_bytes(&self) -> u64 {
         self.all.iter().map(Namespace::taken_bytes).sum()

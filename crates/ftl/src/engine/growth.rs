@@ -67,6 +67,32 @@ impl Engine {
         Ok(has_room)
     }
 
+    /// The namespace that is to give DRAM back next.
+    pub(super) fn owing(&self) -> Option<NamespaceId> {
+        if self.dram_shared == 0 { self.namespaces.owing() } else { None }
+    }
+
+    /// A namespace that may not be used for long gives some DRAM back to the others.
+    pub(super) fn shrink(&mut self, namespace: NamespaceId) -> Result<(), KvError> {
+        self.work_on(namespace, |io, namespace| namespace.index.shrink(io))
+    }
+
+    /// Finds what a refused command may have lacked: DRAM that others keep, and what pairs take that were replaced. Returns when it is done.
+    pub(super) fn find_room(&mut self, at: Nanos) -> (Nanos, Result<(), KvError>) {
+        self.administer(at, |engine| {
+            let mut done = at;
+            while let Some(namespace) = engine.owing() {
+                engine.growth_clock = engine.growth_clock.max(done);
+                if !engine.make_room_to_grow()? {
+                    break;
+                }
+                engine.shrink(namespace)?;
+                done = engine.growth_clock;
+            }
+            engine.compare_all(done)
+        })
+    }
+
     fn compare_all(&mut self, at: Nanos) -> Result<Nanos, KvError> {
         let ids: Vec<NamespaceId> = self.namespaces.iter().map(|namespace| namespace.id).collect();
         ids.into_iter().try_fold(at, |at, id| self.compare_in(id, at))

@@ -265,9 +265,7 @@ impl<I: SectionIndex> Index for Sectioned<I> {
 
     fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         if I::SHRINKS_IN_STEPS {
-            let stripe = io.media.space.geometry.channels * io.media.space.geometry.pages_per_program;
-            (0..stripe).for_each(|_| self.sections.wear_off_surplus());
-            self.sections.keep_to_budget(io)?;
+            self.sections.shrink(io)?;
         }
         let (index, mut view) = self.parts(io);
         index.grow(&mut view)?;
@@ -353,6 +351,15 @@ impl<I: SectionIndex> Index for Sectioned<I> {
         } else {
             self.sections.set_budget(cache_bytes_max);
         }
+    }
+
+    /// Where they leave as work of the index's own, they do so at its pace.
+    fn surplus_bytes(&self) -> u64 {
+        if I::SHRINKS_IN_STEPS { 0 } else { self.sections.beyond_budget_bytes() }
+    }
+
+    fn shrink(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        self.sections.shrink(io)
     }
 
     fn dram(&self, dram: &mut DramUse) {

@@ -295,6 +295,19 @@ impl<F: SectionForm> Sections<F> {
         self.surplus_bytes = self.surplus_bytes.saturating_sub(u64::from(self.page_bytes));
     }
 
+    /// Bytes in DRAM beyond the budget, whether they may leave little by little or not.
+    pub(crate) fn beyond_budget_bytes(&self) -> u64 {
+        self.cache.bytes().saturating_sub(self.budget_bytes)
+    }
+
+    /// Lets a page of each die's program leave of what is in DRAM beyond the budget.
+    pub(crate) fn shrink(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        self.surplus_bytes = self.beyond_budget_bytes();
+        let geometry = &io.media.space.geometry;
+        (0..geometry.channels * geometry.pages_per_program).for_each(|_| self.wear_off_surplus());
+        self.keep_to_budget(io)
+    }
+
     /// Lets memory bring closer what the sections that leave next will need.
     fn warm_leavers(&mut self, io: &mut Io<'_>) {
         self.leavers_warm = LEAVERS_WARM;

@@ -58,3 +58,26 @@ fn a_quota_of_no_bytes_is_none() {
         assert_eq!(unbounded.info().unwrap().attributes.quota_bytes, None);
     }
 }
+
+/// The sections of an index that nobody uses leave memory for those of others.
+#[test]
+fn new_namespaces_have_their_part_of_memory_beside_one_that_filled_it() {
+    for design in ["plus", "rhik"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("drive.kv");
+        let options = Options { create_bytes: 64 << 20, design: design.to_owned(), ..Options::default() };
+        let mut store = Store::open(&path, options).unwrap();
+        (0..100_000u32).for_each(|number| store.store(&number.to_be_bytes(), &[1; 100]).unwrap());
+        for life in 0..2 {
+            for is_ordered in [true, false] {
+                let attributes = NamespaceAttributes { is_ordered, ..named(format!("{life}, {is_ordered}")) };
+                let made = store.create_namespace(attributes).unwrap();
+                (0..200u32).for_each(|number| made.store(&number.to_be_bytes(), b"here").unwrap());
+                assert_eq!(made.count(), Ok(200), "{design}");
+            }
+            store.close().unwrap();
+            store = Store::open(&path, Options::default()).unwrap();
+        }
+        assert_eq!(store.keys(None).count(), 100_000, "{design}");
+    }
+}
