@@ -30,8 +30,8 @@ pub(super) struct FutileCollection {
 
 impl Engine {
     /// Collects until there is room, and returns whether there is. It gives up after [`FUTILE_TURNS`] times as many superblocks
-    /// as the drive has, since moved records then take all that is freed. It tries again once a record has died, or another superblock was
-    /// written.
+    /// as the drive has, since moved records then take all that is freed; and with few superblocks left when more lives than before, since an
+    /// index that notes each move then takes more than that. It tries again once a record has died, or another superblock was written.
     pub(super) fn collect_until(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
         let live_grains = self.media.space.superblocks.live_grains();
         let programs = self.flash_counters().programs.total();
@@ -40,9 +40,12 @@ impl Engine {
         }
         let most =
             self.collector.counters.superblocks + FUTILE_TURNS * u64::from(self.media.space.geometry.superblocks());
+        let grown = live_grains + self.media.space.packing.grains_per_superblock;
         while !has_room(self) {
             self.collector.hasten();
-            if self.collector.counters.superblocks >= most || !self.collect()? {
+            let superblocks = &self.media.space.superblocks;
+            let loses = superblocks.live_grains() > grown && superblocks.free() < STEP_SUPERBLOCKS;
+            if loses || self.collector.counters.superblocks >= most || !self.collect()? {
                 let superblock_pages = u64::from(self.media.space.geometry.pages_per_superblock());
                 let programs_until = self.flash_counters().programs.total() + superblock_pages;
                 self.futile = Some(FutileCollection { live_grains, programs_until });

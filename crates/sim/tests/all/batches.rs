@@ -70,6 +70,28 @@ fn a_drive_that_is_full_says_so_or_goes_on() {
     });
 }
 
+/// Each pair that collection moves is noted in the tree: where little else is to be gained, the notes take more than is freed.
+#[test]
+fn a_tree_on_the_smallest_superblocks_says_that_it_is_full_and_does_not_fail() {
+    let overrides = [
+        ("geometry.channels", "16"),
+        ("geometry.dies_per_channel", "1"),
+        ("geometry.blocks_per_die", "64"),
+        ("geometry.pages_per_block", "1"),
+        ("geometry.pages_per_program", "1"),
+        ("memory.dram_bytes", "8388608"),
+    ];
+    let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+    side_by_side(&["pink", "iter"], |&design| {
+        let designs = vec![design.to_owned()];
+        let mut bench =
+            Bench { designs, scale: 1.0, overrides: overrides.clone(), value_bytes: 50, ..Bench::default() };
+        assert!(matches!(bench.run(&mut Quiet), Err(SimError::Full { .. })), "{design}");
+        bench.records = Some(25_000);
+        assert_eq!(bench.run(&mut Quiet).unwrap()[0].failed_retrieves, 0, "{design}");
+    });
+}
+
 #[test]
 fn what_takes_no_batches_says_so() {
     let why = |design, pairs| experiments(&[design], pairs, YcsbCore::A).unwrap_err().to_string();
