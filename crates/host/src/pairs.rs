@@ -8,7 +8,7 @@
 
 use crate::{Error, Namespace};
 use kvssd_types::Blob;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::iter::FusedIterator;
 
 /// Keys of a page. Other threads wait while one is read.
@@ -61,8 +61,14 @@ impl KeyCursor {
         }
         let (keys, wanted) = self.keys_behind(namespace)?;
         self.is_at_end = keys.len() < wanted;
-        let new: Vec<Box<[u8]>> = keys.into_iter().filter(|key| !self.met.contains(key)).collect();
+        let met: HashSet<&[u8]> = self.met.iter().map(AsRef::as_ref).collect();
+        let mut new: Vec<Box<[u8]>> = keys.into_iter().filter(|key| !met.contains(key.as_ref())).collect();
         self.is_at_end |= new.is_empty();
+        if new.len() > PAGE_KEYS {
+            // Of the keys that were met, some have gone: a page that had as many more would have a larger one behind it.
+            new.truncate(PAGE_KEYS);
+            self.is_at_end = false;
+        }
         self.met.clone_from(&new);
         Ok(new)
     }

@@ -85,3 +85,18 @@ fn a_cursor_meets_all_keys_and_an_ordered_namespace_lists_them_backwards() {
     let unordered = store.namespace_at(NamespaceId::FIRST);
     assert!(matches!(unordered.list_descending(None, 1), Err(Error::Refused { .. })));
 }
+
+#[test]
+fn a_cursor_whose_keys_are_deleted_as_they_come_has_pages_of_one_length() {
+    let desk = Desk::new();
+    let store = desk.store();
+    let namespace = store.namespace_at(NamespaceId::FIRST);
+    let numbers = 0..5000u32;
+    numbers.clone().for_each(|number| namespace.store(&number.to_be_bytes(), b"").unwrap());
+    let (mut cursor, mut met, mut longest) = (KeyCursor::new(None), 0, 0);
+    while let Some(page) = Some(cursor.next_page(namespace).unwrap()).filter(|page| !page.is_empty()) {
+        (met, longest) = (met + page.len(), longest.max(page.len()));
+        page.iter().for_each(|key| assert!(namespace.delete(key).unwrap()));
+    }
+    assert_eq!((met, longest, namespace.keys(None).count()), (numbers.len(), 256, 0));
+}
