@@ -73,7 +73,7 @@ pub const CACHE_ENTRY_BYTES: usize = size_of::<CacheEntry>();
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct CreateNamespace {
-    /// The most bytes of flash that it takes; 0 for as many as there are.
+    /// The most bytes of flash that its pairs take; 0 for as many as there are.
     pub quota_bytes: U64,
     /// [`FLAG_ORDERED`]; other bits must be zeros.
     pub flags: U32,

@@ -56,7 +56,8 @@ pub struct CreateNamespaceOptions {
     /// Sets a parameter of the index (see `kvssd designs`, without the design.)
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     pub set: Vec<Assignment>,
-    /// The most bytes of flash that it may take, as 100MiB [default: 0, as many as the image has]
+    /// The most bytes of flash that its pairs may take, without their index, as 100MiB [default: 0, as
+    /// many as the image has]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub quota: Option<u64>,
     /// Keeps its keys in order
