@@ -96,6 +96,18 @@ impl Victim {
         reports
     }
 
+    /// The same. A checkpoint or a journal may just have taken the place of the pages that are tried: then another drive's are damaged.
+    fn found(&self, kind: Kind, damage: impl Fn(&Victim, &mut Snapshot, usize)) -> Vec<CheckReport> {
+        let of = |victim: &Victim| victim.each_page(kind, |damaged, page| damage(victim, damaged, page));
+        match of(self) {
+            none if none.is_empty() => {
+                let others = (6..12).map(|seed| Victim::new(&self.design, self.power_loss, seed));
+                others.map(|other| of(&other)).find(|found| !found.is_empty()).unwrap_or_default()
+            }
+            found => found,
+        }
+    }
+
     fn fails(&self, what: &str, reports: &[CheckReport], says: &[&str], worst: Harm) {
         let context = format!("{what} on {} {:?}", self.design.name, self.power_loss);
         assert!(!reports.is_empty(), "{context}: nothing was found");
@@ -136,15 +148,7 @@ fn the_drive_to_be_damaged_is_whole() {
 #[test]
 fn flipped_bits_are_found_in_every_kind_of_page() {
     each_victim(|victim| {
-        // A checkpoint or a journal may just have taken the place of those that are tried: then another drive's are damaged.
-        let flipped = |victim: &Victim, kind| victim.each_page(kind, |damaged, page| flip(damaged, page, 77));
-        let others = || (6..12).map(|seed| Victim::new(&victim.design, victim.power_loss, seed));
-        let found = |kind| match flipped(victim, kind) {
-            none if none.is_empty() => {
-                others().map(|other| flipped(&other, kind)).find(|found| !found.is_empty()).unwrap_or_default()
-            }
-            found => found,
-        };
+        let found = |kind| victim.found(kind, |_, damaged, page| flip(damaged, page, 77));
         let pairs = ["the checksum does not match", "on which the value goes on, cannot be read"];
         victim.fails("bits of a page of pairs", &found(Kind::Pair), &pairs, Harm::PairLost);
         let sections = found(Kind::Section);
@@ -208,7 +212,7 @@ fn an_out_of_band_area_that_lies_is_found() {
         });
         victim.fails("an out-of-band area of zeros", &empty, &["out-of-band area says nothing"], Harm::DriveStops);
         for kind in [Kind::Pair, Kind::Section] {
-            let other = victim.each_page(kind, |damaged, page| {
+            let other = victim.found(kind, |victim, damaged, page| {
                 let mut oob = victim.oob(damaged, page).unwrap();
                 for Entry { namespace, tag, .. } in &mut oob.entries {
                     // Of pairs in a bitmap, the namespace is all that there is.

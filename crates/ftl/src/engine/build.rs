@@ -123,6 +123,7 @@ impl Design {
             Gathered::new(profile, packing.grain_bytes, self.gathered_blocks_max, self.spare_bytes(profile));
         media.controller.compares_later = self.compares_later;
         let journal_step = if media.durable.is_on() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
+        media.space.superblocks.keep_for_checkpoint(self.checkpoint_superblocks(profile) as usize);
         let kept = self.kept_free(&geometry);
         let (low, high) = (kept.low as usize + journal_step, kept.high as usize + journal_step);
         media.log.placement.scarce_superblocks = high + STEP_SUPERBLOCKS;
@@ -332,10 +333,22 @@ impl Design {
         if profile.memory.power_loss == PowerLoss::Ignored {
             return 0;
         }
-        let packing = self.packing(&profile.geometry);
-        let image_bytes = profile.memory.dram_bytes + u64::from(packing.page_bytes()) * 32;
-        let superblocks = (3 * image_bytes).div_ceil(packing.superblock_bytes());
+        let superblocks =
+            (3 * self.checkpoint_bytes(profile)).div_ceil(self.packing(&profile.geometry).superblock_bytes());
         u32::try_from(superblocks).unwrap_or(u32::MAX).saturating_add(3 * profile.geometry.targets())
+    }
+
+    /// The superblocks that a checkpoint takes at most.
+    fn checkpoint_superblocks(&self, profile: &Profile) -> u32 {
+        if profile.memory.power_loss == PowerLoss::Ignored {
+            return 0;
+        }
+        let superblocks = self.checkpoint_bytes(profile).div_ceil(self.packing(&profile.geometry).superblock_bytes());
+        u32::try_from(superblocks).unwrap_or(u32::MAX)
+    }
+
+    fn checkpoint_bytes(&self, profile: &Profile) -> u64 {
+        profile.memory.dram_bytes + u64::from(self.packing(&profile.geometry).page_bytes()) * 32
     }
 
     /// Superblocks that living records never take: the system's, the over-provisioning, and at the least what garbage

@@ -84,6 +84,8 @@ pub struct Superblocks {
     /// By target.
     free: Vec<VecDeque<Free>>,
     free_count: usize,
+    /// Of those that are free, so many are the next checkpoint's.
+    kept_for_checkpoint: usize,
     /// When the last of them became free.
     freed_last: Nanos,
     live_grains: u64,
@@ -101,8 +103,16 @@ impl Superblocks {
         all[0].state = State::System;
         let closed_at = vec![0; count as usize];
         let free = vec![VecDeque::new(); targets as usize];
-        let mut superblocks =
-            Superblocks { all, closed_at, free, free_count: 0, freed_last: Nanos::ZERO, live_grains: 0, retired: 0 };
+        let mut superblocks = Superblocks {
+            all,
+            closed_at,
+            free,
+            free_count: 0,
+            kept_for_checkpoint: 0,
+            freed_last: Nanos::ZERO,
+            live_grains: 0,
+            retired: 0,
+        };
         superblocks.list_free();
         superblocks
     }
@@ -125,10 +135,15 @@ impl Superblocks {
         self.closed_at[superblock.0 as usize]
     }
 
-    /// The number of free superblocks.
+    /// The number of free superblocks, without those that are kept for a checkpoint.
     #[must_use]
     pub fn free(&self) -> usize {
-        self.free_count
+        self.free_count.saturating_sub(self.kept_for_checkpoint)
+    }
+
+    /// Keeps so many for a checkpoint: it is written at once, and what it replaces is erased only then.
+    pub(crate) fn keep_for_checkpoint(&mut self, count: usize) {
+        self.kept_for_checkpoint = count;
     }
 
     /// The number of free superblocks on a target.
@@ -153,10 +168,10 @@ impl Superblocks {
         self.freed_last = self.freed_last.max(free.freed);
     }
 
-    /// The time, `at` or later, from which `count` superblocks are free: garbage collection may have freed some of them with
+    /// The time, `at` or later, from which `count` superblocks are free beside those for a checkpoint: garbage collection may have freed some of them with
     /// a clock that is ahead. `None` if there are fewer.
     pub(crate) fn free_from(&self, count: usize, at: Nanos) -> Option<Nanos> {
-        let spare = self.free_count.checked_sub(count)?;
+        let spare = self.free().checked_sub(count)?;
         if self.freed_last <= at {
             return Some(at);
         }
