@@ -4,7 +4,8 @@
 //!   page 1   a b c d        page 2 begins behind d; if d has gone meanwhile, behind c without what came behind c before; ...
 //! ```
 //!
-//! A key keeps its place in the order while it exists. From a deleted key the walk cannot go on.
+//! A key keeps its place in the order while it exists. From a deleted key the walk cannot go on: so each page but the last keeps its last key
+//! for the next one, and who deletes all that he meets leaves that.
 
 use crate::{Error, Namespace};
 use kvssd_types::Blob;
@@ -28,6 +29,8 @@ pub struct KeyCursor {
     from: Option<Box<[u8]>>,
     /// The keys of the last page.
     met: Vec<Box<[u8]>>,
+    /// The key behind them, with which the next page begins: nobody has seen it.
+    ahead: Option<Box<[u8]>>,
     is_at_end: bool,
 }
 
@@ -66,21 +69,28 @@ impl KeyCursor {
         self.is_at_end |= new.is_empty();
         if new.len() > PAGE_KEYS {
             // Of the keys that were met, some have gone: a page that had as many more would have a larger one behind it.
-            new.truncate(PAGE_KEYS);
+            new.truncate(PAGE_KEYS + 1);
             self.is_at_end = false;
         }
+        self.ahead = if self.is_at_end || new.len() == 1 { None } else { new.pop() };
         self.met.clone_from(&new);
         Ok(new)
     }
 
-    /// Keys from the last key of the page on that still exists.
+    /// Keys from the one ahead on, else from the last key of the page that still exists.
     fn keys_behind(&self, namespace: Namespace<'_>) -> Result<Listed, Error> {
+        if let Some(ahead) = &self.ahead {
+            let keys = namespace.list(Some(ahead), PAGE_KEYS + 1)?;
+            if keys.first() == Some(ahead) {
+                return Ok((keys, PAGE_KEYS + 1));
+            }
+        }
         for (index, anchor) in self.met.iter().enumerate().rev() {
-            // The last key nearly always exists. If the caller deletes what it meets, all have gone, and checking each would read a page for each.
+            // If somebody deletes all keys, all have gone, and checking each would read a page for each.
             if index + 1 < self.met.len() && !namespace.exist(anchor)? {
                 continue;
             }
-            let wanted = PAGE_KEYS + self.met.len() - index;
+            let wanted = PAGE_KEYS + 1 + self.met.len() - index;
             let keys = namespace.list(Some(anchor), wanted)?;
             if keys.first() == Some(anchor) {
                 return Ok((keys, wanted));
@@ -88,7 +98,7 @@ impl KeyCursor {
         }
         // All are deleted: go on where the last one would be.
         let from = self.met.last().or(self.from.as_ref());
-        let wanted = PAGE_KEYS + self.met.len();
+        let wanted = PAGE_KEYS + 1 + self.met.len();
         Ok((namespace.list(from.map(AsRef::as_ref), wanted)?, wanted))
     }
 }

@@ -1,5 +1,6 @@
 //! The store as a program meets it. One program: each that is linked costs as much as many tests.
 
+mod full;
 mod lives;
 mod namespaces;
 mod pair_cache;
