@@ -215,10 +215,13 @@ impl LocalIndex {
         self.changes.iter().take_while(|(_, changes)| is_more(changes)).map(|(&signature, _)| signature).collect()
     }
 
-    /// Takes the changes of these signatures out, in their order.
+    /// Takes the changes of these signatures out, in their order; where a place was used again, what ends its earlier pair comes first.
     pub(crate) fn take(&mut self, signatures: &[Signature]) -> Vec<(Signature, LocalChange)> {
         let taken = signatures.iter().flat_map(|&signature| {
-            let changes = self.changes.remove(&signature).unwrap_or_default();
+            let mut changes = self.changes.remove(&signature).unwrap_or_default();
+            if is_any_place_used_again(&changes) {
+                changes.sort_by_key(|change| change.place.is_some());
+            }
             changes.into_iter().map(move |change| (signature, change))
         });
         let taken: Vec<_> = taken.collect();
@@ -244,5 +247,33 @@ impl LocalIndex {
     /// Whether it counts what it holds, for bytes from flash.
     pub(crate) fn is_sound(&self) -> bool {
         self.count == self.changes.values().map(|changes| changes.len() as u64).sum::<u64>()
+    }
+}
+
+/// Whether a pair of a signature lies, or lay, where another one of it was that is no more.
+fn is_any_place_used_again(changes: &[LocalChange]) -> bool {
+    let (gone, living): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.place.is_none());
+    let mut places = living.iter().flat_map(|change| change.was.iter().chain(&change.place));
+    !gone.is_empty() && places.any(|place| gone.iter().any(|change| change.was.contains(place)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its superblock was erased in between. The levels have the later pair already, or still the earlier one: it goes, and comes again.
+    #[test]
+    fn what_ends_the_earlier_pair_of_a_place_comes_before_the_later_pair() {
+        let [place, between] = [Grain(7), Grain(9)];
+        let mut local = LocalIndex::default();
+        local.change_again(1, None, Some(between), None);
+        local.change_again(1, Some(place), None, None);
+        local.change_again(1, Some(between), Some(place), None);
+        let order: Vec<Option<Grain>> = local.take(&[1]).into_iter().map(|(_, change)| change.place).collect();
+        assert_eq!(order, [None, Some(place)]);
+        local.change_again(1, None, Some(between), None);
+        local.change_again(1, Some(place), None, None);
+        let order: Vec<Option<Grain>> = local.take(&[1]).into_iter().map(|(_, change)| change.place).collect();
+        assert_eq!(order, [Some(between), None], "else they keep their order");
     }
 }
