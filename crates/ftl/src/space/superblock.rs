@@ -168,8 +168,8 @@ impl Superblocks {
         self.freed_last = self.freed_last.max(free.freed);
     }
 
-    /// The time, `at` or later, from which `count` superblocks are free beside those for a checkpoint: garbage collection may have freed some of them with
-    /// a clock that is ahead. `None` if there are fewer.
+    /// The time, `at` or later, from which `count` superblocks are free beside those for a checkpoint: garbage collection may
+    /// have freed some of them with a clock that is ahead. `None` if there are fewer.
     pub(crate) fn free_from(&self, count: usize, at: Nanos) -> Option<Nanos> {
         let spare = self.free().checked_sub(count)?;
         if self.freed_last <= at {

@@ -7,9 +7,15 @@ fn open(path: &Path, design: &str) -> Store {
     Store::open(path, Options { create_bytes: 64 << 20, design: design.to_owned(), ..Options::default() }).unwrap()
 }
 
-/// Stores pairs without values until there is no room; returns how many.
-fn fill(store: &Store) -> u32 {
-    (0..).find(|number: &u32| store.store(&number.to_be_bytes(), b"") == Err(Error::Full)).unwrap()
+/// Stores a pair without a value; returns whether there was room.
+fn has_room(store: &Store, number: u32) -> bool {
+    match store.store(&number.to_be_bytes(), b"") {
+        Ok(()) => true,
+        Err(error) => {
+            assert_eq!(error, Error::Full, "pair {number}");
+            false
+        }
+    }
 }
 
 /// A checkpoint takes many superblocks at once, and what it replaces is erased only then: collection has to leave them.
@@ -18,15 +24,12 @@ fn a_full_store_of_tiny_pairs_takes_changes_and_opens_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("drive.kv");
     let store = open(&path, "plus");
-    let filled = fill(&store);
+    let filled = (0..).find(|&number| !has_room(&store, number)).unwrap();
     let mut pairs = filled;
     for number in 0..60_000u32 {
         let old = (number.wrapping_mul(7919) % filled).to_be_bytes();
         pairs -= u32::from(store.delete(&old).unwrap());
-        match store.store(&(1 << 30 | number).to_be_bytes(), b"") {
-            Ok(()) => pairs += 1,
-            Err(error) => assert_eq!(error, Error::Full, "change {number}"),
-        }
+        pairs += u32::from(has_room(&store, 1 << 30 | number));
     }
     assert!(store.stats().unwrap().firmware.unwrap().pairs_moved > 0, "nothing was collected");
     // As if the process were killed.
@@ -42,16 +45,17 @@ fn who_deletes_all_that_he_meets_meets_all() {
     let namespace = store.namespace_at(NamespaceId::FIRST);
     (0..60_000u32).for_each(|number| store.store(&number.to_be_bytes(), b"").unwrap());
     // All get other keys, a page at a time, until the table is full.
-    let (mut cursor, mut next) = (KeyCursor::new(None), 1 << 30);
+    let (mut cursor, mut next, mut is_full) = (KeyCursor::new(None), 1 << 30, false);
     while let Some(page) = Some(cursor.next_page(namespace).unwrap()).filter(|page| !page.is_empty()) {
         for key in page {
             if key[0] == 0 {
                 assert!(store.delete(&key).unwrap());
             }
-            let _ = store.store(&u32::to_be_bytes(next), b"");
+            is_full |= !has_room(&store, next);
             next += 1;
         }
     }
+    assert!(is_full);
     let there = store.keys(None).count();
     let met = store.keys(None).inspect(|key| assert!(store.delete(key.as_ref().unwrap()).unwrap())).count();
     assert_eq!((met, store.keys(None).count()), (there, 0));
