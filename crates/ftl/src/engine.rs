@@ -218,10 +218,14 @@ impl Engine {
             Err(KvError::CapacityExceeded) => self.note_lacks(lacks, namespace),
             _ => self.lacks = before,
         }
-        if let Err(error) = self.end_command(settled) {
-            reply = Err(error);
-        }
         self.note_failure(&reply);
+        // Behind a failure DRAM may be ahead of the flash: nothing of it may be written.
+        if self.failure.is_none()
+            && let Err(error) = self.end_command(settled)
+        {
+            reply = Err(error);
+            self.note_failure(&reply);
+        }
         (done, reply)
     }
 

@@ -249,11 +249,11 @@ impl Io<'_> {
         let mut bytes = Rope::default();
         bytes.push_blob(page.into());
         let tag = self.media.durable.journal.number;
-        self.media.durable.journal.number += 1;
         let stream = Stream::Journal;
         let record =
             NewRecord { stream, kind, tag, bytes: &mut bytes, unbroken_bytes: page_bytes, cause: Cause::Journal };
         let place = self.append(record)?;
+        self.media.durable.journal.number += 1;
         // Neither journal nor checkpoint is kept by garbage collection.
         self.vacate(place, self.media.space.packing.grains_per_page);
         Ok(())
