@@ -370,6 +370,7 @@ impl Engine {
 
     /// Does one step of garbage collection. Returns false if there is nothing to gain.
     fn collect(&mut self) -> Result<bool, KvError> {
+        self.grow_in_reserve()?;
         self.media.ahead.forget();
         let begun = self.collector.clock;
         let caller = self.recording().work_for(Actor::Collector);

@@ -11,7 +11,7 @@
 //! It runs while fewer than `low` superblocks are free, beside the few that it keeps for itself. Moving pairs changes
 //! sections, which are evicted to the map log. So a victim can take more room than it gives, for a while. When the
 //! reserve runs low in the middle of one, a map superblock is collected in between: moving sections changes nothing but
-//! the directory.
+//! the directory. If none gives anything, the victim waits before it takes what a checkpoint needs: the drive is full then.
 
 mod copies;
 mod counters;
@@ -108,7 +108,7 @@ impl Collector {
         (self.is_hastened, self.is_calm) = (true, false);
     }
 
-    /// Does one bounded step. Returns false when there is nothing to gain.
+    /// Does one bounded step. Returns false when there is nothing to gain, or no room for it.
     pub(crate) fn step(&mut self, media: &mut Media, namespaces: &mut Namespaces) -> Result<bool, KvError> {
         let mut io = Io::new(media, self.clock, true);
         let short = io.media.space.superblocks.free() < STEP_SUPERBLOCKS;
@@ -124,6 +124,8 @@ impl Collector {
                 if let Some(in_between) = self.choose(io.media, true) {
                     let in_between = Victim::open(&mut io, in_between)?;
                     self.victims.push(vec![in_between]);
+                } else if io.media.space.superblocks.free() == 0 {
+                    return Ok(false);
                 }
             }
             Some(_) => {}

@@ -213,10 +213,9 @@ impl Engine {
         }
         // A checkpoint follows: a program that does not know this change refuses the checkpoint.
         self.collector.clock = self.collector.clock.max(done);
-        while self.collector.is_busy() {
-            self.collect()?;
+        if self.finish_victims()? {
+            self.checkpoint(false)?;
         }
-        self.checkpoint(false)?;
         Ok(self.collector.clock)
     }
 
@@ -313,13 +312,10 @@ impl Engine {
             self.remove_some(id)?;
         }
         self.collector.clock = self.collector.clock.max(self.growth_clock);
-        if self.media.durable.is_on() {
-            while self.collector.is_busy() {
-                self.collect()?;
-            }
-            self.checkpoint(false)?;
-        } else {
+        if !self.media.durable.is_on() {
             self.namespaces.forget_gone();
+        } else if self.finish_victims()? {
+            self.checkpoint(false)?;
         }
         Ok(self.collector.clock)
     }

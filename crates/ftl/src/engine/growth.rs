@@ -1,8 +1,9 @@
 //! Work of the indexes' own, and commands that wait for it.
 
-use super::Engine;
+use super::{Engine, GROWTH_SUPERBLOCKS};
 use crate::commands;
-use crate::index::Uncompared;
+use crate::gc::STEP_SUPERBLOCKS;
+use crate::index::{Growth, Uncompared};
 use crate::io::Io;
 use crate::namespace::Namespace;
 use kvssd_flash::timing::{Actor, Lane};
@@ -65,6 +66,26 @@ impl Engine {
             self.growth_clock = self.collector.clock;
         }
         Ok(has_room)
+    }
+
+    /// Where collection alone does not come through, an index that keeps out changes grows in the superblocks that collection keeps for itself:
+    /// what is moved makes a tree larger, until its tables are merged.
+    pub(super) fn grow_in_reserve(&mut self) -> Result<(), KvError> {
+        while self.is_stuck()
+            && let Some(namespace) = self.namespaces.growing(Growth::Changes)
+        {
+            self.growth_clock = self.growth_clock.max(self.collector.clock);
+            self.grow(namespace)?;
+            self.collector.clock = self.growth_clock;
+        }
+        Ok(())
+    }
+
+    /// Whether more lives than the drive has room for, or hardly a step of collection is left, and there is room for one of an index.
+    fn is_stuck(&self) -> bool {
+        let superblocks = &self.media.space.superblocks;
+        let is_overfull = superblocks.live_grains() > self.limits.capacity_grains;
+        (is_overfull || superblocks.free() <= STEP_SUPERBLOCKS) && superblocks.free() >= GROWTH_SUPERBLOCKS
     }
 
     /// The namespace that is to give DRAM back next.

@@ -29,20 +29,20 @@ impl Engine {
     pub fn close(mut self) -> Result<(), KvError> {
         self.check_available()?;
         while self.expire()? {}
-        while self.collector.is_busy() {
-            self.collect()?;
-        }
+        let mut is_at_rest = self.finish_victims()?;
         if !self.media.durable.is_on() {
             return Ok(());
         }
         if self.media.gathered.bytes() > 0 {
             // What is not on flash by then is missing at the next mount.
             self.execute(Command::Flush, self.collector.clock).1?;
-            while self.collector.is_busy() {
-                self.collect()?;
-            }
+            is_at_rest = self.finish_victims()?;
         }
-        self.checkpoint(true)
+        if is_at_rest {
+            return self.checkpoint(true);
+        }
+        // The next mount redoes the journal, as after a cut.
+        Io::new(&mut self.media, self.collector.clock, true).flush().map(|_| ())
     }
 
     pub(super) fn checkpoint(&mut self, is_last: bool) -> Result<(), KvError> {

@@ -56,6 +56,16 @@ impl Engine {
         Ok(true)
     }
 
+    /// Collects until no victim is open. Returns whether that is so: a step that has no superblock left to write to is not begun.
+    pub(super) fn finish_victims(&mut self) -> Result<bool, KvError> {
+        while self.collector.is_busy() {
+            if !self.collect()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Ends the oldest iterator; its next command is refused for that reason. Returns whether there was one.
     ///
     /// # Errors
@@ -130,7 +140,8 @@ impl Engine {
         *at = from;
         let is_store = matches!(command, Command::Store { .. } | Command::Write { .. } | Command::Batch { .. });
         // Nothing to gain: deletes may use the reserve, stores may not.
-        if is_store && !has_room {
+        let has_reserve = self.media.space.superblocks.free() > 0;
+        if !has_room && (is_store || is_change(command) && !has_reserve) {
             self.lacks.push(self.lack_of_superblocks(needed));
             return Err(KvError::CapacityExceeded);
         }
