@@ -24,6 +24,8 @@ pub(crate) enum Pairs {
     Large,
     /// Few and tiny, changed in batches that often end in another page of the journal than they begin in.
     InBatches,
+    /// So many and so tiny that the drive is full of them: one may be stored where another died.
+    Full,
 }
 
 impl Pairs {
@@ -34,6 +36,7 @@ impl Pairs {
             Pairs::Small => 4000,
             Pairs::Large => 200,
             Pairs::InBatches => 600,
+            Pairs::Full => 60_000,
         }
     }
 
@@ -41,10 +44,21 @@ impl Pairs {
     fn length(self, random: &mut Random) -> u64 {
         match (self, random.below(40)) {
             (Pairs::Small | Pairs::InBatches, _) => random.below(100),
+            (Pairs::Full, _) => random.below(10),
             (Pairs::OfAllSizes, 0) | (Pairs::Large, 0..20) => random.below(60_000),
             (Pairs::OfAllSizes, 1..6) => random.below(9000),
             (Pairs::OfAllSizes | Pairs::Large, _) => random.below(2500),
         }
+    }
+
+    /// Lives of a drive before it is replaced by a new one. Each looks at all pairs.
+    pub(crate) fn cuts(self) -> u32 {
+        if self == Pairs::Full { 10 } else { 100 }
+    }
+
+    /// The power goes within this much virtual time of work.
+    fn work_ns_max(self) -> u64 {
+        if self == Pairs::Full { 400_000_000 } else { 40_000_000 }
     }
 
     /// Of [`ACTIONS`] so many are batches, which have 2 changes and fewer than so many more.
@@ -53,8 +67,7 @@ impl Pairs {
     }
 }
 
-/// The power goes within this much virtual time of work, or of the mount.
-const WORK_NS_MAX: u64 = 40_000_000;
+/// The power goes within this much virtual time of the mount.
 const MOUNT_NS_MAX: u64 = 8_000_000;
 /// Kinds of steps, of which one flushes.
 const ACTIONS: u64 = 40;
@@ -114,16 +127,17 @@ impl<'a> Drive<'a> {
             Drive { design, profile, pairs, spaces, medium, rates, random, model, seed: 0, checkpoint_every };
         let backing = drive.powered(Nanos::MAX);
         let mut engine = design.build(profile, Box::new(backing))?;
-        if pairs == Pairs::Small {
+        if matches!(pairs, Pairs::Small | Pairs::Full) {
             drive.fill(&mut engine).map_err(DesignError::Drive)?;
         }
         Ok(drive)
     }
 
-    /// Stores pairs of a quarter of the keys, so that the index has more to grow to, and flushes.
+    /// Stores pairs of a quarter of the keys, so that the index has more to grow to, or until the drive is full, and flushes.
     fn fill(&mut self, engine: &mut Engine) -> Result<(), KvError> {
         let mut clock = Nanos::ZERO;
-        for number in 0..self.pairs.keys() / 4 {
+        let keys = if self.pairs == Pairs::Full { self.pairs.keys() } else { self.pairs.keys() / 4 };
+        for number in 0..keys {
             let (room, length) = key_of(number);
             let (seed, bytes) = self.new_value();
             let value = Value::Pattern(Pattern { seed, offset: 0, length: bytes });
@@ -201,7 +215,7 @@ impl<'a> Drive<'a> {
         let mut clock = mounted.took;
         engine.check_invariants();
         self.verify(&mut engine, &mut clock)?;
-        let cut_at = Nanos(moment.load(Ordering::Relaxed).min(clock.0 + self.random.below(WORK_NS_MAX)));
+        let cut_at = Nanos(moment.load(Ordering::Relaxed).min(clock.0 + self.random.below(self.pairs.work_ns_max())));
         moment.store(cut_at.0, Ordering::Relaxed);
         // Not before: work that is done ahead of the moment that was just set would be torn.
         engine.checkpoint_every(self.checkpoint_every);

@@ -31,8 +31,6 @@ use thiserror::Error;
 
 /// Of so many drives in a row each is of another kind, or of the usual one.
 const KINDS: u64 = 8;
-/// Lives of a drive before it is replaced by a new one.
-const CUTS_PER_DRIVE: u32 = 100;
 /// A campaign that has found so much need not go on.
 pub const FAILURES_MAX: usize = 10;
 
@@ -135,6 +133,7 @@ impl Campaign {
                 let has_many_logs = design.gc_victims_max > 1;
                 (design, Pairs::OfAllSizes, Spaces::many(has_many_logs))
             }
+            7 => (design, Pairs::Full, Spaces::one()),
             _ => (design, Pairs::OfAllSizes, Spaces::one()),
         }
     }
@@ -152,13 +151,14 @@ impl Campaign {
         let Campaign { seed, media_faults, .. } = *self;
         let design = self.design.name.to_owned();
         let mut report = CrashReport { design, semantics, seed, media_faults, ..CrashReport::default() };
-        for (seed, left) in
-            (self.seed..).zip((0..self.cuts).step_by(CUTS_PER_DRIVE as usize).map(|done| self.cuts - done))
-        {
+        let (mut seeds, mut left) = (self.seed.., self.cuts);
+        while let Some(seed) = seeds.next().filter(|_| left > 0) {
             let (mut design, pairs, spaces) = self.subject(seed);
             let profile = spaces.profile(&mut design, semantics)?;
             let mut drive = Drive::format(&design, &profile, pairs, spaces, self.media_faults, seed)?;
-            for cut in 1..=left.min(CUTS_PER_DRIVE) {
+            let cuts = left.min(pairs.cuts());
+            left -= cuts;
+            for cut in 1..=cuts {
                 if let Err(what) = drive.life(&mut report) {
                     report.losses.push(Loss { seed, cut, what });
                     break;
