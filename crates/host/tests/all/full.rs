@@ -37,6 +37,22 @@ fn a_full_store_of_tiny_pairs_takes_changes_and_opens_again() {
     assert_eq!(open(&path, "plus").keys(None).map(Result::unwrap).count(), pairs as usize);
 }
 
+/// What collection moves makes a tree larger, and so does a delete, until its tables are merged.
+#[test]
+fn a_full_tree_takes_deletes_and_opens_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive.kv");
+    let store = open(&path, "pink");
+    let key = |number: u32| [&number.to_be_bytes()[..], &[b'.'; 196]].concat();
+    let filled = (0..).find(|&number| store.store(&key(number), b"").is_err_and(|error| error == Error::Full)).unwrap();
+    let deleted = filled / 3;
+    for number in 0..deleted {
+        assert!(store.delete(&key((u64::from(number) * 7919 % u64::from(filled)) as u32)).unwrap());
+    }
+    drop(store);
+    assert_eq!(open(&path, "pink").keys(None).map(Result::unwrap).count(), (filled - deleted) as usize);
+}
+
 /// From a key that was deleted a hash index goes on at some place of its path, which may be far behind.
 #[test]
 fn who_deletes_all_that_he_meets_meets_all() {
