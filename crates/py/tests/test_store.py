@@ -402,6 +402,51 @@ def test_transactions_commit_abort_and_are_tried_again(store: kvssd.Store) -> No
         pass
 
 
+def test_what_an_optimistic_transaction_has_read_aborts_it_when_it_was_changed(store: kvssd.Store) -> None:
+    with pytest.raises(kvssd.AbortedError), store.transaction("optimistic") as first:
+        assert first.get(b"k") is None
+        with store.transaction("optimistic") as second:
+            second.store(b"k", b"other")
+        assert first.get(b"k") is None
+        first.insert(b"k", b"mine")
+    assert store[b"k"] == b"other"
+    with pytest.raises(kvssd.AbortedError), store.transaction("optimistic") as first:
+        assert first.get(b"k") == b"other"
+        with store.transaction("optimistic") as second:
+            second.delete(b"k")
+        first.update(b"k", b"mine")
+    store.update({b"x": b"4", b"y": b"6"})
+    with pytest.raises(kvssd.AbortedError), store.transaction("optimistic") as first:
+        assert first.get(b"x") == b"4"
+        with store.transaction("optimistic") as second:
+            second.store(b"x", b"0")
+            second.store(b"y", b"10")
+        pytest.fail(f"4 and {first.get(b'y')!r} never were together")
+
+
+def test_optimistic_threads_count_by_get_or_insert(store: kvssd.Store) -> None:
+    def count(_: int) -> None:
+        for _ in range(50):
+            while True:
+                try:
+                    with store.transaction("optimistic") as tx:
+                        before = tx.get(b"count")
+                        if before is None:
+                            tx.insert(b"count", b"1")
+                        elif int(before) % 10 == 9:
+                            tx.delete(b"count")
+                            tx.insert(b"count", b"%d" % (int(before) + 1))
+                        else:
+                            tx.update(b"count", b"%d" % (int(before) + 1))
+                    break
+                except kvssd.AbortedError:
+                    pass
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(count, range(8)))
+    assert store[b"count"] == b"400"
+
+
 WAITS_FOR_ANOTHER = """
 import kvssd, sys, threading, time
 

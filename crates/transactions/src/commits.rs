@@ -8,7 +8,8 @@
 //!
 //! A commit gets its number when nothing can stop it but the drive. Numbers are the serial order of all that conflict.
 
-use crate::{Record, TransactionId, WriteSet};
+use crate::cache::Cached;
+use crate::{Record, RecordMap, TransactionId, WriteSet};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -73,6 +74,19 @@ impl Commits {
             .rev()
             .take_while(|commit| commit.number > number)
             .any(|commit| commit.writes.get(record).is_some())
+    }
+
+    /// Whether a commit after this one changes what was read before it. Each commit is asked, so that who remembers
+    /// the last one that was asked pays for each one once, however much it reads.
+    pub(crate) fn changed_any(&self, reads: &RecordMap<Cached>, number: u64) -> bool {
+        self.kept.iter().rev().take_while(|commit| commit.number > number).any(|commit| {
+            let is_later = |read: Option<&Cached>| read.is_some_and(|read| commit.number > read.as_of);
+            if commit.writes.len() < reads.len() {
+                commit.writes.iter().any(|(record, _)| is_later(reads.get(record)))
+            } else {
+                reads.iter().any(|(record, read)| commit.writes.get(record).is_some() && is_later(Some(read)))
+            }
+        })
     }
 
     /// Keeps what comes, and what is under way, until the transaction ends.

@@ -2,7 +2,7 @@
 
 use crate::cache::Cached;
 use crate::{Record, RecordMap, TransactionState, Transition, WriteSet};
-use kvssd_types::{NamespaceId, OwnedKey};
+use kvssd_types::{NamespaceId, OwnedKey, Value};
 
 /// What a transaction is kept apart from others by; chosen when it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,8 +10,9 @@ pub enum Isolation {
     /// Serializable, by strong strict two-phase locking: waits, and ends because of deadlocks (KAML, section III-D).
     #[default]
     TwoPhaseLocking,
-    /// Serializable, by backward validation at commit: reads wait for nobody, and may see what never was together; a commit that
-    /// rests on such or on what was changed since is refused (Kung and Robinson 1981; record by record as in Silo, SOSP 2013).
+    /// Serializable, by backward validation: reads wait for nobody, and what was changed since it was read aborts the transaction, at its
+    /// next read of another record or its commit (Kung and Robinson 1981; record by record as in Silo, SOSP 2013). A record that is
+    /// read again is as it was.
     Optimistic,
     /// Reads only, all of one moment. It waits for nobody once it has begun, and nobody waits for it.
     Snapshot,
@@ -40,8 +41,10 @@ pub(crate) struct ControlBlock {
     pub(crate) aborted: Option<AbortReason>,
     /// Private copies.
     pub(crate) writes: WriteSet,
-    /// Of an optimistic one: what it has read, and the last commit that was in it.
-    pub(crate) reads: RecordMap<u64>,
+    /// Of an optimistic one: what it has read, which it is given again.
+    pub(crate) reads: RecordMap<Cached>,
+    /// No commit up to this one has changed what it has read.
+    pub(crate) valid_to: u64,
     /// The last commit that surely is in what it asks the drive for.
     pub(crate) fetches_as_of: u64,
     /// What the drive gave, until it is used.
@@ -70,6 +73,17 @@ impl ControlBlock {
             Some(next) => next,
             None => panic!("a transaction in state {:?} has no {transition:?}", self.state),
         };
+    }
+
+    /// What it has written or read of the record itself.
+    pub(crate) fn own(&self, record: Record<'_>) -> Option<&Option<Value>> {
+        self.writes.get(record).or_else(|| Some(&self.reads.get(record)?.value))
+    }
+
+    /// Keeps what an optimistic one has read first of a record.
+    pub(crate) fn keep(&mut self, record: Record<'_>, cached: Cached) {
+        self.valid_to = self.valid_to.min(cached.as_of);
+        self.reads.insert(record, cached);
     }
 
     /// Takes what came from the drive, if it is this record.

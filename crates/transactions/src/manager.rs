@@ -72,7 +72,7 @@ impl TransactionManager {
     pub fn begin(&mut self, isolation: Isolation) -> TransactionId {
         self.last_id += 1;
         let transaction = TransactionId(self.last_id);
-        let mut block = ControlBlock { isolation, ..ControlBlock::default() };
+        let mut block = ControlBlock { isolation, valid_to: self.commits.last(), ..ControlBlock::default() };
         block.go(Transition::Begin);
         if isolation == Isolation::Optimistic {
             self.commits.observe(transaction);
@@ -112,6 +112,14 @@ impl TransactionManager {
             Access::Update(value) => (Some(value), Some(true)),
             Access::Insert(value) => (Some(value), Some(false)),
         };
+        // What is new to it must have been there together with all that it has read before.
+        if isolation == Isolation::Optimistic
+            && self.block(transaction).own(record).is_none()
+            && !self.is_valid(transaction)
+        {
+            self.give_up(transaction, AbortReason::Conflict);
+            return AccessStep::Aborted(AbortReason::Conflict);
+        }
         let Some(before) = self.look_up(transaction, record) else {
             let as_of = self.commits.as_of(record);
             self.block(transaction).fetches_as_of = as_of;
@@ -310,7 +318,7 @@ impl TransactionManager {
     /// What the transaction is to see of the record, if that is here.
     fn look_up(&mut self, transaction: TransactionId, record: Record<'_>) -> Option<Option<Value>> {
         let block = self.blocks.get_mut(&transaction).expect("it was found before");
-        if let Some(own) = block.writes.get(record) {
+        if let Some(own) = block.own(record) {
             return Some(own.clone());
         }
         let sees = match block.isolation {
@@ -318,24 +326,28 @@ impl TransactionManager {
             Isolation::Snapshot => block.sees.expect("a snapshot has a view before it reads"),
             Isolation::TwoPhaseLocking | Isolation::Optimistic => u64::MAX,
         };
-        let Cached { value, as_of } = match block.take_fetched(record) {
+        let found = match block.take_fetched(record) {
             Some(fetched) => fetched,
             None => {
                 let cached = self.cache.get(record).filter(|cached| cached.as_of <= sees)?;
                 Cached { value: cached.value.clone(), as_of: self.commits.as_of(record) }
             }
         };
-        if block.isolation == Isolation::Optimistic && block.reads.get(record).is_none() {
-            block.reads.insert(record, as_of);
+        let value = found.value.clone();
+        if block.isolation == Isolation::Optimistic {
+            block.keep(record, found);
         }
         Some(value)
     }
 
     /// Whether all that an optimistic transaction has read is so now, and is not about to change.
     fn is_valid(&mut self, transaction: TransactionId) -> bool {
-        let reads = &self.blocks[&transaction].reads;
-        self.planted == Some(PlantedBug::UncheckedRead)
-            || !reads.iter().any(|(record, &as_of)| self.commits.changed_since(record, as_of))
+        let block = self.blocks.get_mut(&transaction).expect("it was found before");
+        if self.planted != Some(PlantedBug::UncheckedRead) && self.commits.changed_any(&block.reads, block.valid_to) {
+            return false;
+        }
+        block.valid_to = self.commits.last();
+        true
     }
 
     fn give_up(&mut self, transaction: TransactionId, reason: AbortReason) {

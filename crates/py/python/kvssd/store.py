@@ -169,8 +169,8 @@ class Store(Namespace):
         """A transaction, which is committed when the ``with`` block ends, and aborted when it ends with an exception.
 
         ``locking`` waits for others and is aborted by deadlocks; ``optimistic`` waits for nobody and is aborted when what it has read
-        was changed; ``snapshot`` reads ordered namespaces as they are now, and writes nothing. ``AbortedError`` says that
-        nothing is left of it, and that it may be tried again.
+        was changed, when it reads another key or is committed; ``snapshot`` reads ordered namespaces as they are now, and writes
+        nothing. ``AbortedError`` says that nothing is left of it, and that it may be tried again.
 
         Changes past transactions, by the store's own calls, wait for none of them and are not noticed by optimistic ones. A
         thread must not wait within a transaction for another one of its own.

@@ -83,6 +83,76 @@ fn what_is_not_there_is_fetched_once_and_known_from_then_on() {
     assert_eq!(read(&mut manager, other, b"b"), AccessStep::Ready(None));
 }
 
+/// Another transaction writes records, and its Put is done.
+fn change(manager: &mut TransactionManager, changes: &[(&[u8], Option<&[u8]>)]) {
+    let other = begin(manager);
+    for (key, bytes) in changes {
+        let access = bytes.map_or(Access::Delete, |bytes| Access::Write(bytes.into()));
+        assert_eq!(manager.access(other, record(key), &access), AccessStep::Ready(None));
+    }
+    put(manager, other);
+    assert!(matches!(manager.put_done(other, PutOutcome::Done), CommitStep::Done));
+}
+
+#[test]
+fn a_condition_on_what_an_optimistic_transaction_has_read_does_not_contradict_it() {
+    type Case = (&'static [u8], Option<&'static [u8]>, Option<&'static [u8]>, Access);
+    let cases: [Case; 2] = [
+        (b"k", None, Some(b"other"), Access::Insert(b"mine"[..].into())),
+        (b"a", Some(b"1"), None, Access::Update(b"mine"[..].into())),
+    ];
+    for (key, before, after, access) in cases {
+        let mut manager = manager();
+        change(&mut manager, &[(key, before)]);
+        let one = manager.begin(Isolation::Optimistic);
+        assert_eq!(read(&mut manager, one, key), AccessStep::Ready(before.and_then(value)));
+        change(&mut manager, &[(key, after)]);
+        assert_eq!(read(&mut manager, one, key), AccessStep::Ready(before.and_then(value)), "it is as it was");
+        assert_eq!(manager.access(one, record(key), &access), AccessStep::Ready(None), "{access:?}");
+        assert!(matches!(manager.commit(one), CommitStep::Aborted(AbortReason::Conflict)), "{access:?}");
+    }
+}
+
+/// The sum of `x` and `y` is always 10.
+#[test]
+fn an_optimistic_transaction_sees_only_what_was_there_together() {
+    for is_done in [true, false] {
+        let mut manager = manager();
+        change(&mut manager, &[(b"x", Some(b"4")), (b"y", Some(b"6"))]);
+        let one = manager.begin(Isolation::Optimistic);
+        assert_eq!(read(&mut manager, one, b"x"), AccessStep::Ready(value(b"4")));
+        change(&mut manager, &[(b"a", Some(b"2"))]);
+        assert_eq!(
+            read(&mut manager, one, b"a"),
+            AccessStep::Ready(value(b"2")),
+            "nothing that it has read was changed"
+        );
+        // A Put that is under way may be in what is read, or not.
+        let other = begin(&mut manager);
+        write(&mut manager, other, b"x", b"0");
+        write(&mut manager, other, b"y", b"10");
+        put(&mut manager, other);
+        if is_done {
+            manager.put_done(other, PutOutcome::Done);
+        }
+        assert_eq!(read(&mut manager, one, b"x"), AccessStep::Ready(value(b"4")));
+        assert_eq!(read(&mut manager, one, b"y"), AccessStep::Aborted(AbortReason::Conflict));
+        assert_eq!(manager.counters().conflicts, 1);
+    }
+}
+
+/// The Put comes between the Fetch and its answer.
+#[test]
+fn an_optimistic_transaction_that_was_late_at_the_drive_is_aborted() {
+    let mut manager = manager();
+    let one = manager.begin(Isolation::Optimistic);
+    assert_eq!(read(&mut manager, one, b"a"), AccessStep::Ready(value(b"1")));
+    assert_eq!(read(&mut manager, one, b"y"), AccessStep::Fetch);
+    change(&mut manager, &[(b"a", Some(b"2")), (b"y", Some(b"2"))]);
+    manager.fetched(one, record(b"y"), value(b"2"));
+    assert_eq!(read(&mut manager, one, b"y"), AccessStep::Aborted(AbortReason::Conflict));
+}
+
 #[test]
 fn neighbours_wait_for_each_other_where_they_share_a_lock() {
     for (records_per_lock, expected) in [(1, AccessStep::Ready(None)), (16, AccessStep::Wait)] {

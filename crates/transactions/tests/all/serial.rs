@@ -200,7 +200,7 @@ impl World {
                 if !self.order.contains(&id) {
                     self.order.push(id);
                 }
-                self.committed.insert(id, std::mem::take(&mut terminal.events));
+                self.committed.insert(id, terminal.events.clone());
                 true
             }
             CommitStep::Aborted(_) => true,
@@ -217,6 +217,7 @@ impl World {
             }
             let index = able[self.random.below(able.len() as u64) as usize];
             if self.step(&mut terminals[index]) {
+                check_own(&terminals[index])?;
                 self.manager.free(terminals[index].transaction);
                 terminals[index] = self.begin();
             }
@@ -266,6 +267,33 @@ impl World {
         }
         if state == self.drive { Ok(()) } else { Err(format!("{:?} is left, and not {state:?}", self.drive)) }
     }
+}
+
+/// A transaction, committed or not, sees nothing that contradicts what it saw or wrote before.
+fn check_own(terminal: &Terminal) -> Result<(), String> {
+    let mut known: BTreeMap<&RecordKey, Option<Value>> = BTreeMap::new();
+    for Event { record, access, answer } in &terminal.events {
+        let seen = match (access, answer) {
+            (Access::Read | Access::ReadForUpdate, AccessStep::Ready(value)) => value.clone(),
+            (Access::Update(_), AccessStep::Refused(_)) => None,
+            (Access::Write(value) | Access::Update(value) | Access::Insert(value), AccessStep::Ready(_)) => {
+                let before = known.insert(record, Some(value.clone()));
+                match (access, before) {
+                    (Access::Update(_), Some(None)) | (Access::Insert(_), Some(Some(_))) => {
+                        return Err(format!("{} could {access:?} {record:?}", terminal.transaction));
+                    }
+                    _ => continue,
+                }
+            }
+            (Access::Delete, _) => None,
+            _ => continue,
+        };
+        let before = known.insert(record, seen.clone());
+        if !matches!(access, Access::Delete) && before.is_some_and(|before| before != seen) {
+            return Err(format!("{} saw {record:?} change to {seen:?}", terminal.transaction));
+        }
+    }
+    Ok(())
 }
 
 fn name(record: &RecordKey) -> Record<'_> {
