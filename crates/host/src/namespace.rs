@@ -30,7 +30,7 @@ impl<'a> Namespace<'a> {
         self.store
     }
 
-    /// Its number, for batches and transactions.
+    /// Its number in this store, for batches and transactions: the drive's, or one from 1001 on ([`Store::namespaces`]).
     #[must_use]
     pub fn id(&self) -> NamespaceId {
         self.id

@@ -263,18 +263,20 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoNamespace`], also of one that another host made where this store knows one that had its number: handles would speak to both;
-    /// [`Error::Failed`].
+    /// [`Error::NoNamespace`], [`Error::Failed`].
     pub fn namespace(&self, name: &str) -> Result<Namespace<'_>, Error> {
-        let found = self.find(name)?;
-        self.drive()?.check_meant(found.id)?;
-        Ok(Namespace::new(self, found.id))
+        Ok(Namespace::new(self, self.find(name)?.id))
     }
 
     fn find(&self, name: &str) -> Result<NamespaceInfo, Error> {
         let is_it = |info: &NamespaceInfo| info.attributes.name.as_deref() == Some(name) || info.id.to_string() == name;
-        let found = self.namespaces()?.into_iter().find(is_it);
-        found.ok_or_else(|| Error::NoNamespace { name: name.to_owned() })
+        if let Some(found) = self.namespaces()?.into_iter().find(is_it) {
+            return Ok(found);
+        }
+        if let Ok(number) = name.parse() {
+            self.drive()?.check_meant(NamespaceId(number))?;
+        }
+        Err(Error::NoNamespace { name: name.to_owned() })
     }
 
     /// The namespace of that number. Calls on it show whether it exists.
@@ -283,7 +285,8 @@ impl Store {
         Namespace::new(self, id)
     }
 
-    /// The namespaces, in the order of their numbers.
+    /// The namespaces, in the order of their numbers on the drive. One that another host put in the place of one that this store saw has another
+    /// number here, from 1001 on: a number never comes to mean another namespace behind this store's back.
     ///
     /// # Errors
     /// [`Error::Failed`].

@@ -14,7 +14,7 @@ use crate::connection_lost::ConnectionLost;
 use crate::discovery::{Subsystem, resolve};
 use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
-use crate::meant::Meant;
+use crate::meant::{Meant, Place};
 use crate::queue_pair::{Completion, Payload, QueueLimits};
 use crate::recognition::Recognition;
 use crate::report::DriveReport;
@@ -135,36 +135,39 @@ impl Association {
 
     /// The limits of a namespace, and which one it is. The controller is asked once.
     pub(crate) fn limits(&self, namespace: NamespaceId, deadline: &Deadline) -> Result<NamespaceLimits, Failure> {
-        let birth = self.birth(namespace, deadline)?;
+        let place = self.place(namespace, deadline)?;
         if let Some(limits) = self.namespaces.read().unwrap_or_else(PoisonError::into_inner).get(&namespace) {
-            return Ok(NamespaceLimits { birth, ..*limits });
+            return Ok(NamespaceLimits { place, ..*limits });
         }
-        let format = self.admin.identify_namespace(namespace, deadline)?.kv_formats[0];
+        let format = self.admin.identify_namespace(place.number, deadline)?.kv_formats[0];
         let bytes_max = transfer_bytes_max(&self.controller).min(self.data_bytes_max);
         let limits = NamespaceLimits {
             key_bytes_max: format.key_bytes_max.get().into(),
             value_bytes_max: format.value_bytes_max.get().min(bytes_max),
             extended: self.has_extensions.then_some(self.number),
-            birth,
-            delete_needs_key: !self.is_read_only && self.admin.let_deletes_need_keys(namespace, deadline)?,
+            place,
+            delete_needs_key: !self.is_read_only && self.admin.let_deletes_need_keys(place.number, deadline)?,
         };
-        self.namespaces.write().unwrap_or_else(PoisonError::into_inner).insert(namespace, limits);
+        let mut known = self.namespaces.write().unwrap_or_else(PoisonError::into_inner);
+        // Other hosts may replace namespaces for as long as this client lives.
+        known.retain(|id, _| self.meant.check(*id).is_ok());
+        known.insert(namespace, limits);
         Ok(limits)
     }
 
-    /// The birth that a number means: from its first use on that of who had it then. `None` of a drive that tells none.
-    fn birth(&self, namespace: NamespaceId, deadline: &Deadline) -> Result<Option<u32>, Failure> {
+    /// The namespace that an id means: from its first use on the one that had it then. Of a drive that tells no births it is a number.
+    fn place(&self, namespace: NamespaceId, deadline: &Deadline) -> Result<Place, Failure> {
         if !self.has_extensions {
-            return Ok(None);
+            return Ok(Place { number: namespace, birth: None });
         }
         loop {
-            if let Some(birth) = self.meant.birth(namespace)? {
-                return Ok(Some(birth));
+            if let Some(place) = self.meant.place(namespace)?.filter(|place| place.birth.is_some()) {
+                return Ok(place);
             }
             let asked = self.meant.ask();
             let mut listed = self.admin.named(deadline)?;
             listed.retain(|entry| entry.number.get() == namespace.0);
-            if self.meant.see(asked, &listed) && listed.is_empty() {
+            if self.meant.see(asked, &mut listed) && !listed.iter().any(|entry| entry.number.get() == namespace.0) {
                 return Err(Error::NoNamespace(namespace.to_string()).into());
             }
         }
@@ -174,22 +177,30 @@ impl Association {
         self.admin.namespaces(deadline)
     }
 
-    /// The namespaces by their names, in the order of their numbers; `None` of a drive that does not tell them.
+    /// The namespaces by their names, in the order of their numbers, which are replaced by ids; `None` of a drive that does not tell them.
     pub(crate) fn named(&self, deadline: &Deadline) -> Result<Option<Vec<NamespaceEntry>>, Failure> {
         if !self.has_extensions {
             return Ok(None);
         }
-        let asked = self.meant.ask();
-        let listed = self.admin.named(deadline)?;
-        self.meant.see(asked, &listed);
-        Ok(Some(listed))
+        loop {
+            let asked = self.meant.ask();
+            let mut listed = self.admin.named(deadline)?;
+            // Another thread may have made or deleted one meanwhile.
+            if self.meant.see(asked, &mut listed) {
+                return Ok(Some(listed));
+            }
+        }
     }
 
-    /// The namespaces that are caches; none of a drive that knows no caches.
+    /// The namespaces that are caches, by their ids; none of a drive that knows no caches.
     pub(crate) fn caches(&self, deadline: &Deadline) -> Result<Vec<CacheEntry>, Failure> {
         let has_some =
             self.named(deadline)?.unwrap_or_default().iter().any(|entry| entry.flags.get() & FLAG_CACHE != 0);
-        if has_some { self.admin.caches(deadline) } else { Ok(Vec::new()) }
+        let mut caches = if has_some { self.admin.caches(deadline)? } else { Vec::new() };
+        for entry in &mut caches {
+            entry.number = self.meant.id_of(entry.number.get()).into();
+        }
+        Ok(caches)
     }
 
     /// Executes an admin command.

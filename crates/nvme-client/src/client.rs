@@ -92,7 +92,8 @@ impl Client {
         })
     }
 
-    /// The namespaces with their names, in the order of their numbers; `None` of a drive that does not tell them.
+    /// The namespaces with their names, in the order of their numbers on the drive; `None` of a drive that does not tell them. The number of
+    /// an entry is the id that this client knows it by: another one where its number meant another namespace before.
     ///
     /// # Errors
     /// As [`Client::execute`].
@@ -100,7 +101,7 @@ impl Client {
         self.link.query(Association::named)
     }
 
-    /// Whether a number still means the namespace that had it when this client saw it first, by what the drive has listed since.
+    /// Whether an id still means the namespace that had it when this client saw it first, by what the drive has listed since.
     ///
     /// # Errors
     /// [`Error::NoNamespace`] when another one has it.
@@ -108,7 +109,7 @@ impl Client {
         self.link.meant.check(namespace)
     }
 
-    /// Makes an empty namespace, once; returns its number.
+    /// Makes an empty namespace, once; returns its id.
     ///
     /// # Errors
     /// [`Error::InvalidNamespace`] with what cannot be, [`Error::Refused`] when the drive takes no more namespaces, makes
@@ -117,7 +118,7 @@ impl Client {
         namespaces::create(&self.link, wanted)
     }
 
-    /// Deletes the namespace of that number and name, which is empty for one without.
+    /// Deletes the namespace of that id and name, which is empty for one without.
     ///
     /// # Errors
     /// [`Error::NoNamespace`], and as [`Client::create_namespace`].
@@ -125,7 +126,7 @@ impl Client {
         namespaces::delete(&self.link, namespace, name)
     }
 
-    /// Makes the namespace of that number, whose name is in `wanted`, a cache, another one, or none.
+    /// Makes the namespace of that id, whose name is in `wanted`, a cache, another one, or none.
     ///
     /// # Errors
     /// [`Error::NoNamespace`], and as [`Client::create_namespace`].
@@ -133,7 +134,7 @@ impl Client {
         namespaces::set_cache(&self.link, namespace, wanted)
     }
 
-    /// The namespaces that are caches.
+    /// The namespaces that are caches, by their ids.
     ///
     /// # Errors
     /// As [`Client::execute`].

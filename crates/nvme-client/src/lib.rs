@@ -10,7 +10,7 @@
 //!     discovery        where the URL leads
 //!     authentication   who the host is, and who the drive is
 //!     admin_queue      Connect, enable, Identify, features, log pages, shutdown
-//!     meant            which namespaces numbers mean
+//!     meant            which namespaces ids mean
 //!     recognition      whether the drive recognizes changes by their serials
 //!   connection         a queue pair over a socket, which threads share: who waits reads
 //!     handshake        TCP, ICReq, ICResp

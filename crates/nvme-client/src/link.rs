@@ -42,7 +42,7 @@ pub(crate) struct Link {
     host: HostIdentity,
     pub(crate) is_read_only: bool,
     pub(crate) serials: Arc<Serials>,
-    /// Which namespaces numbers mean.
+    /// Which namespaces ids mean.
     pub(crate) meant: Arc<Meant>,
     state: Mutex<State>,
     /// Signals that an attempt to connect has ended.
@@ -114,7 +114,9 @@ impl Link {
         }
         let is_it = |entry: &NamespaceEntry| entry.number.get() == namespace.0;
         let gone = match self.query(Association::named) {
-            Ok(Some(listed)) if !listed.iter().any(is_it) => Some(Error::NoNamespace(namespace.to_string())),
+            Ok(Some(listed)) if !listed.iter().any(is_it) => {
+                Some(self.meant.check(namespace).err().unwrap_or_else(|| Error::NoNamespace(namespace.to_string())))
+            }
             _ => self.meant.check(namespace).err(),
         };
         retransmission.doubt(&self.url, gone.unwrap_or(refused))
@@ -133,11 +135,11 @@ impl Link {
             let association = self.association(deadline)?;
             let limits = association.limits(namespace, deadline);
             let Some(limits) = self.unless_lost(&association, limits, deadline)? else { continue };
-            if *meant.get_or_insert(limits.birth) != limits.birth {
+            if *meant.get_or_insert(limits.place) != limits.place {
                 // Another thread has deleted it meanwhile.
                 return Err(Error::NoNamespace(namespace.to_string()));
             }
-            let mut request = Request::new(namespace, command.clone(), limits)?;
+            let mut request = Request::new(command.clone(), limits)?;
             if let Command::Delete { key } = *command
                 && !limits.delete_needs_key
                 && self.execute(namespace, &Command::Exist { key })?.is_none()

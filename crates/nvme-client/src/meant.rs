@@ -1,11 +1,15 @@
-//! Which namespace a number means: the one that had it when this client first saw it, whatever has it now.
+//! Which namespace an id means: the one that had it when this client first saw it, whatever has its number now.
 //!
 //! ```text
-//!   listed       2 is "a", of birth 7      handles of "a" have number 2
+//!   listed       number 2 is "a", of birth 7             id 2 means "a"
 //!   another host deletes "a", and makes "b", which gets number 2 and birth 9
-//!   Store, number 2, birth 7               the drive refuses it, whenever it comes and by whatever connection
-//!   a list, a new controller               2 is "b", or an "a" of another birth -> 2 is refused here from now on
+//!   Store, id 2                                          sent with birth 7: the drive refuses it, whenever it comes
+//!   a list, a new controller                             id 2 is refused here from now on; id 1001 means "b"
+//!   Store, id 1001                                       sent to number 2, with birth 9
 //! ```
+//!
+//! An id is the number of the drive where that never meant another namespace here. So a handle, a batch or a transaction that keeps
+//! an id comes to its own namespace or to none, and who looks up a name has what is called so now.
 //!
 //! Every command carries the birth of its namespace, and the drive compares it while nobody can change the namespaces: so no
 //! change between this table and the drive leads a command elsewhere. A refusal here comes earlier and explains more.
@@ -17,7 +21,10 @@ use crate::Error;
 use kvssd_nvme_spec::named::{NamespaceEntry, read_name};
 use kvssd_runtime::sync::{Mutex, MutexGuard, PoisonError};
 use kvssd_types::NamespaceId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+/// The first id that is no number of a drive: a drive of ours has numbers up to 16.
+const LENT_FROM: u32 = 1001;
 
 /// The namespaces that a client has seen.
 #[derive(Debug, Default)]
@@ -29,12 +36,29 @@ pub(crate) struct Meant {
 struct State {
     /// The serial number of the drive.
     drive: Option<[u8; 20]>,
-    /// Names, and what the drive says of their births; `None` before it has.
-    names: BTreeMap<u32, (String, Option<u32>)>,
-    /// Numbers that other namespaces have now.
-    lost: BTreeSet<u32>,
+    /// Namespaces by their ids.
+    known: BTreeMap<u32, Known>,
+    /// Ids that were given beside numbers.
+    lent: u32,
     /// Namespaces that this client has made and deleted.
     changes: u64,
+}
+
+/// A namespace that was seen.
+#[derive(Debug)]
+struct Known {
+    place: Place,
+    name: String,
+    /// Another one has its number now.
+    is_lost: bool,
+}
+
+/// Where a namespace is on the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) number: NamespaceId,
+    /// What the drive says of its birth; `None` before it has, and of a drive that tells none.
+    pub(crate) birth: Option<u32>,
 }
 
 /// A moment before a list was asked for. What this client has made or deleted since may not be in the list.
@@ -51,7 +75,7 @@ impl Meant {
 
     /// Whether any namespace was seen.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().names.is_empty()
+        self.lock().known.is_empty()
     }
 
     /// Takes the time before a list is asked for.
@@ -64,49 +88,67 @@ impl Meant {
         self.lock().compare(asked, listed);
     }
 
-    /// Compares a list from the drive with the known namespaces, and notes new ones. Returns `false` if the list is too old for that.
-    pub(crate) fn see(&self, asked: Asked, listed: &[NamespaceEntry]) -> bool {
+    /// Compares a list from the drive with the known namespaces, notes new ones, and puts ids in the place of numbers. Returns `false` if the
+    /// list is too old for that.
+    pub(crate) fn see(&self, asked: Asked, listed: &mut [NamespaceEntry]) -> bool {
         let mut state = self.lock();
         if !state.compare(asked, listed) {
             return false;
         }
         for entry in listed {
-            let seen = || (name_of(entry).to_owned(), Some(entry.birth()));
-            state.names.entry(entry.number.get()).or_insert_with(seen);
+            let number = NamespaceId(entry.number.get());
+            let known = state.id_of(number);
+            let seen = Place { number, birth: Some(entry.birth()) };
+            entry.number = known.unwrap_or_else(|| state.add(seen, name_of(entry))).0.into();
         }
         true
     }
 
-    /// Notes that this client has made a namespace; a drive of an earlier release does not say its birth.
-    pub(crate) fn made(&self, id: NamespaceId, name: &str, birth: Option<u32>) {
+    /// Notes that this client has made a namespace, and returns its id. A drive of an earlier release does not say its birth.
+    pub(crate) fn made(&self, place: Place, name: &str) -> NamespaceId {
         let mut state = self.lock();
         state.changes += 1;
-        state.lost.remove(&id.0);
-        state.names.insert(id.0, (name.to_owned(), birth));
+        if let Some(id) = state.id_of(place.number) {
+            let known = &state.known[&id.0];
+            if known.name == name && place.birth.is_none_or(|birth| known.place.birth == Some(birth)) {
+                // Another thread has seen it in a list already.
+                return id;
+            }
+            // What had the number before is gone, whoever deleted it.
+            state.lose(id);
+        }
+        state.add(place, name)
     }
 
-    /// Notes that this client has deleted a namespace.
+    /// Notes that this client has deleted a namespace. What gets its number may get its id as well: this client knows of the deletion.
     pub(crate) fn deleted(&self, id: NamespaceId) {
         let mut state = self.lock();
         state.changes += 1;
-        state.names.remove(&id.0);
-        state.lost.remove(&id.0);
+        state.known.remove(&id.0);
     }
 
-    /// Whether a number still means what it did.
+    /// Whether an id still means what it did.
     pub(crate) fn check(&self, id: NamespaceId) -> Result<(), Error> {
-        self.birth(id).map(|_| ())
+        self.place(id).map(|_| ())
     }
 
-    /// The birth that a number means; `None` if that was not seen yet, an error if the number means another one now.
-    pub(crate) fn birth(&self, id: NamespaceId) -> Result<Option<u32>, Error> {
+    /// The namespace that an id means; `None` if none was seen yet, an error if another one has its number now.
+    pub(crate) fn place(&self, id: NamespaceId) -> Result<Option<Place>, Error> {
+        const WHY: &str = "another host deleted it; look up what is there now, or open the drive again";
         let state = self.lock();
-        match state.names.get(&id.0) {
-            Some((name, _)) if state.lost.contains(&id.0) => Err(Error::NoNamespace(format!(
-                "{id} {name:?} any more: another host deleted it, and another one has its number; open the drive again for that one"
-            ))),
-            known => Ok(known.and_then(|(_, birth)| *birth)),
+        match state.known.get(&id.0) {
+            Some(known) if known.is_lost => Err(Error::NoNamespace(format!("{id} {:?} any more: {WHY}", known.name))),
+            Some(known) => Ok(Some(known.place)),
+            None if (LENT_FROM..=state.last_lent()).contains(&id.0) => {
+                Err(Error::NoNamespace(format!("{id} any more: {WHY}")))
+            }
+            None => Ok(None),
         }
+    }
+
+    /// The id of what has a number now.
+    pub(crate) fn id_of(&self, number: u32) -> u32 {
+        self.lock().id_of(NamespaceId(number)).map_or(number, |id| id.0)
     }
 
     /// A panic leaves the state whole, so poison is ignored.
@@ -121,17 +163,46 @@ impl State {
             return false;
         }
         for entry in listed {
-            match self.names.get_mut(&entry.number.get()) {
-                Some((name, birth)) if name == name_of(entry) && birth.is_none_or(|birth| birth == entry.birth()) => {
-                    *birth = Some(entry.birth());
-                }
-                Some(_) => {
-                    self.lost.insert(entry.number.get());
-                }
-                None => {}
+            let Some(id) = self.id_of(NamespaceId(entry.number.get())) else { continue };
+            let known = self.known.get_mut(&id.0).expect("it was found");
+            if known.name == name_of(entry) && known.place.birth.is_none_or(|birth| birth == entry.birth()) {
+                known.place.birth = Some(entry.birth());
+            } else {
+                self.lose(id);
             }
         }
         true
+    }
+
+    fn id_of(&self, number: NamespaceId) -> Option<NamespaceId> {
+        let mut known = self.known.iter();
+        known.find(|(_, known)| known.place.number == number && !known.is_lost).map(|(&id, _)| NamespaceId(id))
+    }
+
+    /// Another namespace has its number. A lent id that is not known any more is never given again.
+    fn lose(&mut self, id: NamespaceId) {
+        if id.0 >= LENT_FROM {
+            self.known.remove(&id.0);
+        } else if let Some(known) = self.known.get_mut(&id.0) {
+            known.is_lost = true;
+        }
+    }
+
+    fn last_lent(&self) -> u32 {
+        LENT_FROM - 1 + self.lent
+    }
+
+    /// Gives a namespace its id.
+    fn add(&mut self, place: Place, name: &str) -> NamespaceId {
+        let number = place.number.0;
+        let id = if number < LENT_FROM && !self.known.contains_key(&number) {
+            number
+        } else {
+            self.lent += 1;
+            self.last_lent()
+        };
+        self.known.insert(id, Known { place, name: name.to_owned(), is_lost: false });
+        NamespaceId(id)
     }
 }
 
@@ -151,8 +222,19 @@ mod tests {
         entry
     }
 
-    fn see(meant: &Meant, listed: &[NamespaceEntry]) {
-        assert!(meant.see(meant.ask(), listed));
+    /// Shows a list; gives the ids of its namespaces.
+    fn see(meant: &Meant, listed: &[NamespaceEntry]) -> Vec<u32> {
+        let mut listed = listed.to_vec();
+        assert!(meant.see(meant.ask(), &mut listed));
+        listed.iter().map(|entry| entry.number.get()).collect()
+    }
+
+    fn made(meant: &Meant, number: NamespaceId, name: &str, birth: Option<u32>) -> u32 {
+        meant.made(Place { number, birth }, name).0
+    }
+
+    fn birth(meant: &Meant, id: NamespaceId) -> Option<u32> {
+        meant.place(id).unwrap().and_then(|place| place.birth)
     }
 
     fn compare(meant: &Meant, listed: &[NamespaceEntry]) {
@@ -165,15 +247,15 @@ mod tests {
         see(&meant, &[entry(2, "a")]);
         let asked = meant.ask();
         meant.deleted(two);
-        assert!(!meant.see(asked, &[entry(2, "a")]), "it is deleted");
-        meant.made(two, "b", Some(5));
+        assert!(!meant.see(asked, &mut [entry(2, "a")]), "it is deleted");
+        assert_eq!(made(&meant, two, "b", Some(5)), 2);
         meant.compare(asked, &[entry(2, "a")]);
-        assert!(!meant.see(asked, &[entry(2, "a")]));
-        assert_eq!(meant.birth(two), Ok(Some(5)), "nobody else has its number");
+        assert!(!meant.see(asked, &mut [entry(2, "a")]));
+        assert_eq!(birth(&meant, two), Some(5), "nobody else has its number");
     }
 
     #[test]
-    fn a_number_means_what_had_it_first() {
+    fn an_id_means_what_had_it_first_and_what_came_in_its_place_has_another_one() {
         let (meant, two) = (Meant::default(), NamespaceId(2));
         assert!(meant.is_empty());
         see(&meant, &[entry(1, ""), entry(2, "a")]);
@@ -181,22 +263,32 @@ mod tests {
         assert!(meant.check(two).is_ok(), "it is gone, and nobody has its number");
         compare(&meant, &[entry(1, ""), entry(2, "b"), entry(3, "c")]);
         let refused = meant.check(two).unwrap_err().to_string();
-        assert!(refused.contains("\"a\"") && refused.contains("open the drive again"), "{refused}");
-        assert_eq!((meant.birth(NamespaceId::FIRST), meant.birth(NamespaceId(3))), (Ok(Some(0)), Ok(None)));
-        see(&meant, &[entry(2, "a"), entry(3, "d")]);
-        assert!(meant.check(two).is_err(), "one that is called so again may be another one");
-        assert_eq!(meant.birth(NamespaceId(3)), Ok(Some(0)), "what was compared with was not noted");
-        meant.made(two, "d", Some(5));
-        assert_eq!(meant.birth(two), Ok(Some(5)));
-        meant.deleted(two);
-        see(&meant, &[entry(2, "e")]);
-        assert!(meant.check(two).is_ok());
-        // Also one that was another's.
-        see(&meant, &[entry(2, "f")]);
+        assert!(refused.contains("\"a\"") && refused.contains("look up what is there now"), "{refused}");
+        assert_eq!((birth(&meant, NamespaceId::FIRST), meant.place(NamespaceId(3))), (Some(0), Ok(None)));
+        assert_eq!(
+            see(&meant, &[entry(2, "a"), entry(3, "d")]),
+            [1001, 3],
+            "one that is called so again may be another"
+        );
         assert!(meant.check(two).is_err());
-        meant.deleted(two);
-        see(&meant, &[entry(2, "g")]);
-        assert!(meant.check(two).is_ok());
+        assert_eq!(meant.place(NamespaceId(1001)), Ok(Some(Place { number: two, birth: Some(0) })));
+        assert_eq!((meant.id_of(2), meant.id_of(3), meant.id_of(4)), (1001, 3, 4));
+        assert_eq!(birth(&meant, NamespaceId(3)), Some(0), "what was compared with was not noted");
+        // An id that is not known any more comes to nothing that has its number, and is not given again.
+        assert_eq!(see(&meant, &[entry(2, "e")]), [1002]);
+        assert!(meant.check(NamespaceId(1001)).is_err() && meant.check(NamespaceId(1002)).is_ok());
+        meant.deleted(NamespaceId(1002));
+        assert!(meant.check(NamespaceId(1002)).is_err());
+        assert_eq!(see(&meant, &[entry(2, "e")]), [1003]);
+        assert_eq!(made(&meant, two, "f", Some(5)), 1004, "another host has deleted that one");
+        assert!(meant.check(NamespaceId(1003)).is_err());
+        assert_eq!(made(&meant, two, "f", Some(5)), 1004, "a list came before the answer");
+        // Who deletes one itself has what comes in its place by the same id.
+        meant.deleted(NamespaceId(3));
+        assert_eq!(see(&meant, &[entry(3, "g")]), [3]);
+        // Numbers that could be lent ids have others, where there are any.
+        assert!(Meant::default().check(NamespaceId(1001)).is_ok());
+        assert_eq!(see(&meant, &[entry(1001, "h")]), [1005]);
     }
 
     #[test]
@@ -207,17 +299,30 @@ mod tests {
             entry.set_birth(birth);
             [entry]
         };
-        meant.made(two, "a", None);
-        assert_eq!(meant.birth(two), Ok(None));
+        made(&meant, two, "a", None);
+        assert_eq!(birth(&meant, two), None);
         compare(&meant, &born(7));
-        see(&meant, &born(7));
-        assert_eq!(meant.birth(two), Ok(Some(7)));
-        see(&meant, &born(9));
+        assert_eq!(see(&meant, &born(7)), [2]);
+        assert_eq!(birth(&meant, two), Some(7));
+        assert_eq!(see(&meant, &born(9)), [1001]);
         assert!(meant.check(two).is_err());
         // What an earlier release made has no birth, and what is made in its place has one.
-        meant.deleted(two);
-        see(&meant, &born(0));
-        see(&meant, &born(1));
-        assert!(meant.check(two).is_err());
+        meant.deleted(NamespaceId(1001));
+        assert_eq!(see(&meant, &born(0)), [1002]);
+        assert_eq!(see(&meant, &born(1)), [1003]);
+    }
+
+    /// A client that stays while another one makes and deletes namespaces, whose numbers come again and again.
+    #[test]
+    fn many_replacements_keep_no_more_than_the_numbers() {
+        let meant = Meant::default();
+        for birth in 1..=1000 {
+            let mut entry = entry(2 + birth % 15, "job");
+            entry.set_birth(birth.into());
+            let id = NamespaceId(see(&meant, &[entry])[0]);
+            let place = Place { number: NamespaceId(entry.number.get()), birth: Some(birth) };
+            assert_eq!(meant.place(id), Ok(Some(place)));
+        }
+        assert_eq!(meant.lock().known.len(), 2 * 15);
     }
 }

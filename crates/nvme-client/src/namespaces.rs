@@ -11,6 +11,7 @@ use crate::Error;
 use crate::association::Association;
 use crate::failure::Failure;
 use crate::link::Link;
+use crate::meant::Place;
 use crate::queue_pair::Payload;
 use crate::time_left::Deadline;
 use kvssd_nvme_spec::admin::AdminCommand;
@@ -26,25 +27,17 @@ enum Change<'a> {
     Cache(NamespaceId, &'a SetCache),
 }
 
-/// What a command names that is done.
-#[derive(Clone, Copy)]
-struct Made {
-    id: NamespaceId,
-    /// `None` of a drive that does not say it.
-    birth: Option<u32>,
-}
-
 /// Makes a namespace.
 pub(crate) fn create(link: &Link, wanted: &CreateNamespace) -> Result<NamespaceId, Error> {
     perform(link, &Change::Create(wanted))
 }
 
-/// Deletes the namespace of that number and name, which is empty for one without.
+/// Deletes the namespace of that id and name, which is empty for one without.
 pub(crate) fn delete(link: &Link, id: NamespaceId, name: &str) -> Result<(), Error> {
     perform(link, &Change::Delete(id, name)).map(|_| ())
 }
 
-/// Makes the namespace of that number a cache, another one, or none. To do so again changes nothing.
+/// Makes the namespace of that id a cache, another one, or none. To do so again changes nothing.
 pub(crate) fn set_cache(link: &Link, id: NamespaceId, wanted: &SetCache) -> Result<(), Error> {
     perform(link, &Change::Cache(id, wanted)).map(|_| ())
 }
@@ -67,12 +60,11 @@ fn perform(link: &Link, change: &Change<'_>) -> Result<NamespaceId, Error> {
         let listed = listed.ok_or_else(|| Error::not_in_the_command_set("namespaces that are made and deleted"))?;
         let found = listed.iter().find(|entry| change.is_of(entry));
         match (change, found.is_some()) {
-            // One that another host has put there may be called so, too.
-            (Change::Cache(id, _), true) => link.meant.check(*id)?,
-            (Change::Cache(id, _), false) => return Err(Error::NoNamespace(id.to_string())),
+            (Change::Cache(..), true) => {}
+            (Change::Cache(id, _), false) => return Err(gone(link, *id)),
             (_, true) if may_be_made => return Err(change.doubt(link, "there is one that is called so")),
             (Change::Delete(id, _), false) if may_be_made => return Ok(*id),
-            (Change::Delete(id, _), false) => return Err(Error::NoNamespace(id.to_string())),
+            (Change::Delete(id, _), false) => return Err(gone(link, *id)),
             (Change::Create(_), true) => return Err(taken()),
             // The drive may not know that the lost one is to be refused.
             (Change::Create(_), false) if may_be_made && association.recognition.is_none() => {
@@ -80,11 +72,8 @@ fn perform(link: &Link, change: &Change<'_>) -> Result<NamespaceId, Error> {
             }
             (Change::Create(_), false) | (Change::Delete(..), true) => {}
         }
-        match change.send(&association, found, deadline) {
-            Ok(made) => {
-                change.note(link, made);
-                return Ok(made.id);
-            }
+        match change.send(link, &association, found, deadline) {
+            Ok(place) => return Ok(change.note(link, place)),
             Err(Failure::Final(Error::InvalidNamespace(_))) if may_be_made && !matches!(change, Change::Cache(..)) => {
                 return Err(change.doubt(link, "there is one that is called so"));
             }
@@ -111,41 +100,45 @@ impl Change<'_> {
         }
     }
 
-    /// Notes what this client did.
-    fn note(&self, link: &Link, made: Made) {
+    /// Notes what this client did with the namespace at that place; returns its id.
+    fn note(&self, link: &Link, place: Place) -> NamespaceId {
         match self {
-            Change::Create(wanted) => {
-                link.meant.made(made.id, read_name(&wanted.name).unwrap_or_default(), made.birth);
+            Change::Create(wanted) => link.meant.made(place, read_name(&wanted.name).unwrap_or_default()),
+            Change::Delete(id, _) => {
+                link.meant.deleted(*id);
+                *id
             }
-            Change::Delete(id, _) => link.meant.deleted(*id),
-            Change::Cache(..) => {}
+            Change::Cache(id, _) => *id,
         }
     }
 
-    /// Sends it, for the namespace that was found.
+    /// Sends it, for the namespace that was found; returns where that is.
     fn send(
         &self,
+        link: &Link,
         association: &Association,
         found: Option<&NamespaceEntry>,
         deadline: &Deadline,
-    ) -> Result<Made, Failure> {
+    ) -> Result<Place, Failure> {
+        // Another thread may have seen since that it is another's.
+        let number = |id: NamespaceId| Ok::<_, Error>(link.meant.place(id)?.map_or(id, |place| place.number).0);
         let (mut entry, data) = match self {
             Change::Create(wanted) => (AdminCommand::CreateNamespace.entry(0), wanted.as_bytes().to_vec()),
             Change::Delete(id, name) => {
                 let mut data = vec![0; NAME_BYTES_MAX];
                 write_text(&mut data, name);
-                (AdminCommand::DeleteNamespace.entry(id.0), data)
+                (AdminCommand::DeleteNamespace.entry(number(*id)?), data)
             }
-            Change::Cache(id, wanted) => (AdminCommand::SetCache.entry(id.0), wanted.as_bytes().to_vec()),
+            Change::Cache(id, wanted) => (AdminCommand::SetCache.entry(number(*id)?), wanted.as_bytes().to_vec()),
         };
         if let Some(found) = found {
             set_meant_birth(&mut entry, found.birth());
         }
         let completion = association.call_admin(&entry, &Payload::Out(data.into()), deadline)?.entry;
         let birth = Some((completion.result() >> 32) as u32).filter(|birth| *birth > 0);
-        let made = Made { id: NamespaceId(completion.dword0.get()), birth };
+        let place = Place { number: NamespaceId(completion.dword0.get()), birth };
         Err(match (completion.status(), self) {
-            (Ok(Status::Success), _) => return Ok(made),
+            (Ok(Status::Success), _) => return Ok(place),
             (Ok(Status::OperationDenied), Change::Delete(NamespaceId(1), _)) => {
                 Error::InvalidNamespace("namespace 1 stays: what names no namespace is in it".to_owned())
             }
@@ -193,6 +186,11 @@ impl Change<'_> {
         let url = &link.url;
         Error::InDoubt(format!("{url}: the answer to {what} was lost ({why}); it is not known whether it was done"))
     }
+}
+
+/// Why there is nothing to change at an id.
+fn gone(link: &Link, id: NamespaceId) -> Error {
+    link.meant.check(id).err().unwrap_or_else(|| Error::NoNamespace(id.to_string()))
 }
 
 fn taken() -> Error {

@@ -154,7 +154,7 @@ impl Run<'_> {
             return Err(Error::ReadOnly.into());
         }
         let retransmission = Retransmission::new(&command);
-        let Request { entry, payload, operation } = Request::new(namespace, command, limits)?;
+        let Request { entry, payload, operation } = Request::new(command, limits)?;
         Ok(Some(Submission { entry, payload, tag: Tag { index, namespace, operation, retransmission } }))
     }
 

@@ -10,6 +10,7 @@
 //! What it does not do: batches. The command set has none.
 
 use crate::Error;
+use crate::meant::Place;
 use crate::queue_pair::{Completion, Payload};
 use kvssd_nvme_spec::extended::{IteratorRange, PairsReader};
 use kvssd_nvme_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, LONG_KEY_BYTES_MAX, StoreOptions};
@@ -41,8 +42,8 @@ pub(crate) struct NamespaceLimits {
     pub(crate) delete_needs_key: bool,
     /// The connection, if the drive has the commands of [`kvssd_nvme_spec::extended`]: iterators are its own.
     pub(crate) extended: Option<u32>,
-    /// Which namespace of its number it is, as the drive tells it ([`kvssd_nvme_spec::named`]).
-    pub(crate) birth: Option<u32>,
+    /// Its number, and which one of that number it is ([`kvssd_nvme_spec::named`]).
+    pub(crate) place: Place,
 }
 
 /// A command, ready to be submitted.
@@ -89,7 +90,7 @@ pub(crate) enum Outcome {
 
 impl Request {
     /// Encodes a command for a namespace of those limits.
-    pub(crate) fn new(namespace: NamespaceId, command: Command<'_>, limits: NamespaceLimits) -> Result<Request, Error> {
+    pub(crate) fn new(command: Command<'_>, limits: NamespaceLimits) -> Result<Request, Error> {
         let key = |key: Key<'_>| key_of(key, limits);
         let (command, payload, operation) = match command {
             Command::Store { key: of, value, condition } => {
@@ -153,8 +154,8 @@ impl Request {
                 return Err(Error::not_in_the_command_set("blocks"));
             }
         };
-        let mut entry = command.entry(namespace.0);
-        if let Some(birth) = limits.birth {
+        let mut entry = command.entry(limits.place.number.0);
+        if let Some(birth) = limits.place.birth {
             set_meant_birth(&mut entry, birth);
         }
         Ok(Request { entry, payload, operation })

@@ -136,6 +136,28 @@ def test_namespaces_have_names_on_the_wire(url: str) -> None:
             other.namespace("events")
 
 
+def test_a_host_that_stays_finds_what_is_called_so_now(url: str) -> None:
+    with kvssd.open(url) as store, kvssd.open(url) as other:
+        old = []
+        for number in range(40):
+            name = f"job-{number}"
+            other.create_namespace(name)[b"k"] = b"v"
+            found = store.namespace(name)
+            assert found[b"k"] == b"v" and name in [info["name"] for info in store.namespaces()]
+            for stale in old:
+                with pytest.raises(kvssd.NamespaceError):
+                    stale[b"k"] = b"stale"
+            old.append(found)
+            if number % 2:
+                other.delete_namespace(name)
+                with pytest.raises(kvssd.NamespaceError):
+                    store.delete_namespace(name)
+            else:
+                store.delete_namespace(name)
+                with pytest.raises(kvssd.NamespaceError):
+                    other.namespace(name)
+
+
 def test_large_values_go_over_the_wire(url: str) -> None:
     value = os.urandom(LARGE)
     with kvssd.open(url) as store:

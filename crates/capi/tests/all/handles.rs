@@ -216,14 +216,79 @@ fn a_store_goes_on_with_others_when_the_namespace_of_its_url_went_while_it_was_a
             store.delete_namespace("new").unwrap();
             if is_replaced {
                 assert_eq!(maker.namespace(&name).unwrap().count().unwrap(), 0);
-                let error = store.namespace(&name).map(|_| ()).unwrap_err().to_string();
-                assert!(error.contains("open the drive again"), "its number is known of another one: {error}");
+                let error = store.delete_namespace(&number.to_string()).unwrap_err().to_string();
+                assert!(error.contains("look up what is there now"), "its number is known of another one: {error}");
+                store.namespace(&name).unwrap().store(b"key", b"4").unwrap();
+                assert!(store.store(b"key", b"stale").is_err(), "the store's own namespace is gone all the same");
+                assert_eq!(maker.namespace(&name).unwrap().retrieve(b"key").unwrap().unwrap(), b"4");
             }
             // Who comes now is told.
             let opened = kvssd_host::connect(&format!("{url}/?ns={number}"));
             assert_eq!(matches!(opened, Err(kvssd_host::Error::NoNamespace { .. })), !is_replaced);
         }
         assert_eq!(cutter.cuts.load(Ordering::SeqCst), 2);
+    });
+}
+
+/// Another host makes and deletes namespaces all the time, so that all numbers come again and again.
+#[test]
+fn a_host_that_stays_has_what_is_called_so_now_and_its_old_handles_mean_nothing() {
+    let desk = tempfile::tempdir().unwrap();
+    served(&desk, |url| {
+        let cutter = Cutter::new(url.trim_start_matches("nvme+tcp://"));
+        let (store, maker) = (open(&by(&cutter)), open(url));
+        let mut old = Vec::new();
+        for round in 0..40 {
+            let name = format!("job {}", round % 7);
+            let made = maker.create_namespace(named(&name)).unwrap();
+            made.store(b"key", name.as_bytes()).unwrap();
+            if round % 5 == 0 {
+                cutter.arm(STORE, false);
+            }
+            let found = store.namespace(&name).unwrap();
+            found.store(b"found", name.as_bytes()).unwrap();
+            assert_eq!(found.retrieve(b"key").unwrap(), Some(name.as_bytes().to_vec()), "round {round}");
+            assert_eq!((found.count().unwrap(), found.info().unwrap().attributes.name), (2, Some(name.clone())));
+            for stale in &old {
+                let stale = store.namespace_at(*stale);
+                assert!(stale.store(b"key", b"stale").is_err() && stale.retrieve(b"key").is_err());
+                assert!(stale.info().is_err() && stale.set_cache(None).is_err());
+                assert!(stale.store_each([(&b"key"[..], &b"stale"[..])], |_| {}).is_err());
+                assert!(store.delete_namespace(&stale.id().to_string()).is_err());
+            }
+            assert_eq!(made.retrieve(b"key").unwrap(), Some(name.as_bytes().to_vec()), "round {round}");
+            old.push(found.id());
+            let deletes = if round % 2 == 0 { &maker } else { &store };
+            deletes.delete_namespace(&name).unwrap();
+            if round % 2 == 1 {
+                // What this store deletes itself may give its number to what it meets next.
+                old.pop();
+            }
+        }
+        assert_eq!(cutter.cuts.load(Ordering::SeqCst), 8);
+    });
+}
+
+/// A name that another host has given again in the meantime: what is deleted is what is called so, and never what a handle means.
+#[test]
+fn a_deletion_by_name_deletes_what_is_called_so_now() {
+    let desk = tempfile::tempdir().unwrap();
+    served(&desk, |url| {
+        let (store, maker) = (open(url), open(url));
+        let number = maker.create_namespace(named("mine")).unwrap().id().0;
+        let mine = store.namespace("mine").unwrap();
+        replace(&maker, number, "mine");
+        let name = store.namespaces().unwrap().into_iter().find_map(|info| info.attributes.name).unwrap();
+        assert!(store.delete_namespace("mine").is_err() && store.delete_namespace(&number.to_string()).is_err());
+        assert!(maker.namespace(&name).is_ok());
+        let new = store.namespace(&name).unwrap();
+        store.delete_namespace(&name).unwrap();
+        assert!(maker.namespace(&name).is_err() && new.retrieve(b"key").is_err() && mine.retrieve(b"key").is_err());
+        // A cache of what came in its place says what that holds.
+        maker.create_namespace(named("cache")).unwrap().set_cache(Some(&cache())).unwrap();
+        let found = store.namespace("cache").unwrap();
+        found.store(b"key", b"value").unwrap();
+        assert!(found.cache().unwrap().unwrap().held_bytes > 0);
     });
 }
 

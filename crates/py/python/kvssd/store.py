@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Literal, cast
+from weakref import WeakValueDictionary
 
 from kvssd._kvssd import Error, InvalidError, OpenError, RawStore
 from kvssd.changes import Batch, Isolation, Transaction
@@ -74,7 +75,7 @@ class Store(Namespace):
         own = Life(raw.own_namespace())
         super().__init__(raw, own)
         self._drive = drive
-        self._lives = {own.number: own}
+        self._lives = WeakValueDictionary({own.number: own})
 
     @property
     def drive(self) -> str:
