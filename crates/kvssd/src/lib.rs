@@ -16,6 +16,7 @@ mod estimate;
 mod fail;
 mod format;
 mod image;
+mod inputs;
 mod kept;
 mod manual;
 mod matrix;
@@ -50,8 +51,8 @@ pub use sweep::{Folder, Plan, Run, experiments_of};
 pub use workers::Limits;
 
 use arguments::{Action, Arguments};
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use kvssd_ftl::Design;
 use std::process::ExitCode;
 
@@ -71,8 +72,8 @@ pub fn main_with(designs: impl IntoIterator<Item = Design>) -> ExitCode {
 #[must_use]
 pub fn main() -> ExitCode {
     output::outlive_limits();
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    let (arguments, matches) = match parsed() {
+        Ok(parsed) => parsed,
         Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             output::say(&one_line(&error.to_string()));
             return ExitCode::from(2);
@@ -81,6 +82,9 @@ pub fn main() -> ExitCode {
         Err(help) => return ended(output::written(help.print())),
     };
     output::be_quiet(arguments.quiet);
+    if let Err(failure) = inputs::refuse_replaced(&matches) {
+        return ended(Err(failure));
+    }
     ended(match arguments.action {
         Action::Bench(options) => bench::run(&options),
         Action::Estimate(options) => estimate::run(&options),
@@ -118,6 +122,13 @@ pub fn main() -> ExitCode {
         Action::Man { folder } => manual::pages(&folder),
         Action::Namespace(action) => namespaces::run(&action),
     })
+}
+
+/// The command line, and what it was made of.
+fn parsed() -> Result<(Arguments, ArgMatches), clap::Error> {
+    let matches = Arguments::command().try_get_matches()?;
+    let arguments = Arguments::from_arg_matches(&matches).map_err(|why| why.format(&mut Arguments::command()))?;
+    Ok((arguments, matches))
 }
 
 /// Says why it failed, if it did; gives the exit status.

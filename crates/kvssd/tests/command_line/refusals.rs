@@ -1,6 +1,7 @@
 //! What is refused: with exit status 2, in one line that names what cannot be, and without a file left behind.
 
 use crate::desk::{Desk, TINY, runs};
+use std::fs;
 use std::process::Command;
 
 #[test]
@@ -90,6 +91,41 @@ fn two_outputs_to_one_place_are_refused_before_work_begins() {
     desk.refuses("reproduce kaml --json x --csv x", &["--json and --csv", "to x:"]);
     #[cfg(unix)]
     assert!(desk.prints(&format!("bench {TINY} --json /dev/null --html /dev/null")).contains("plus"));
+}
+
+#[test]
+fn an_output_over_what_is_read_is_refused_before_work_begins() {
+    let desk = Desk::new();
+    let inputs = ["rq.csv", "r.json", "kb.ini", "p.toml", "so/index.json", "so/runs/ab.json"];
+    fs::create_dir_all(desk.path("so/runs")).unwrap();
+    inputs.iter().for_each(|input| desk.put(input, "what somebody needs"));
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("rq.csv", desk.path("soft")).unwrap();
+    fs::hard_link(desk.path("rq.csv"), desk.path("hard")).unwrap();
+    for (arguments, output) in [
+        ("replay rq.csv --json rq.csv", "rq.csv"),
+        ("replay rq.csv --dry-run --json ./rq.csv", "./rq.csv"),
+        #[cfg(unix)]
+        ("replay rq.csv --json soft", "soft"),
+        ("replay rq.csv --json hard", "hard"),
+        ("replay rq.csv --profile p.toml --json p.toml", "p.toml"),
+        ("report r.json -o r.json", "r.json"),
+        ("report so -o so/index.json", "so/index.json"),
+        ("report so/ -o so/runs/../runs/ab.json", "so/runs/../runs/ab.json"),
+        ("bench --from r.json --html r.json", "r.json"),
+        ("bench --kvbench kb.ini --json kb.ini", "kb.ini"),
+        ("bench --design plus --profile p.toml --trace-out p.toml", "p.toml"),
+        ("estimate --against so --json so/index.json", "so/index.json"),
+        ("estimate --profile p.toml --json p.toml", "p.toml"),
+    ] {
+        desk.refuses(arguments, &[&format!("{output}: cannot be written"), "read as", "give another name"]);
+    }
+    inputs.iter().for_each(|input| assert_eq!(desk.read(input), "what somebody needs", "{input}"));
+    // Beside what is read there may be what comes of it, once and again.
+    desk.put("requests.csv", "key,op\nk,set\n");
+    for _ in 0..2 {
+        assert!(desk.prints("replay requests.csv --dry-run --json requests.json").contains("csv"));
+    }
 }
 
 #[test]
