@@ -10,8 +10,8 @@ use kvssd_types::BLOCK_BYTES;
 
 /// The most operations of a run: more than anyone waits for, and far from where numbers end.
 const OPERATIONS_MAX: u64 = 1 << 40;
-/// The longest open loop, in seconds of virtual time, which counts nanoseconds in 64 bits.
-const SECONDS_MAX: f64 = 1e9;
+/// The longest open loop or paced replay, in seconds of virtual time, which counts nanoseconds in 64 bits.
+pub(crate) const SECONDS_MAX: f64 = 1e9;
 
 /// A drive, the pairs on it and the hosts before it.
 #[derive(Clone, Debug)]

@@ -67,7 +67,7 @@ impl<'a> Feed<'a> {
         while self.requests.is_empty() {
             let Some(again) = self.further.next() else { return Ok(()) };
             let round_ns = self.span_ns.map_or(0, |(first, last)| last - first + self.tick_ns());
-            self.delay_ns = self.delay_ns.saturating_add(round_ns);
+            self.delay_ns = self.delay_ns.checked_add(round_ns).ok_or(TraceError::Endless)?;
             self.lines_before = self.lines();
             self.reader = again?;
             self.reader.fill(&mut self.requests, LOOK_AHEAD)?;
@@ -76,8 +76,7 @@ impl<'a> Feed<'a> {
             let (first, last) = self.span_ns.unwrap_or((at_ns, at_ns));
             self.span_ns = Some((first, last.max(at_ns)));
         }
-        self.requests.delay(self.delay_ns);
-        Ok(())
+        self.requests.delay(self.delay_ns).ok_or(TraceError::Endless)
     }
 
     /// What was read last.

@@ -67,6 +67,7 @@ use crate::baseline::Baseline;
 use crate::error::SimError;
 use crate::host::{Hosts, Pace, Turn};
 use crate::report::{LifeReport, Run, RunReport, Subject};
+use crate::setup::SECONDS_MAX;
 use crate::trace::{InputBytes, TraceName, TraceReader};
 use feed::Feed;
 use kvssd_cache::CachePlan;
@@ -329,6 +330,15 @@ impl TraceClock {
         }
         self.count += 1;
         let due_ns = self.tick_ns.saturating_add(within_ns);
+        let due_s = due_ns as f64 / 1e9;
+        if due_s / self.scale > SECONDS_MAX {
+            return Err(SimError::Setup(format!(
+                "--pace trace: a request comes {due_s:.0} s after the first, which at --time-scale {} are {:.0} s, and virtual \
+                 time is {SECONDS_MAX:.0} s (thirty years) at the most: ask for a larger --time-scale or a smaller --repeat",
+                self.scale,
+                due_s / self.scale
+            )));
+        }
         let scaled_ns = if self.scale == 1.0 { due_ns } else { (due_ns as f64 / self.scale) as u64 };
         self.last = self.last.max(Nanos(scaled_ns));
         Ok(self.last)

@@ -48,6 +48,11 @@ pub enum TraceError {
         /// How many there are, a header and bad ones among them.
         number: u64,
     },
+    /// Its times pass what can be told.
+    #[error(
+        "repeated so often its times pass 2^64 ns (584 years), which is as late as it gets: ask for a smaller --repeat"
+    )]
+    Endless,
     /// It is to be read once more.
     #[error("it cannot be read again: {0}")]
     Again(io::Error),

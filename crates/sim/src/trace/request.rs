@@ -168,10 +168,13 @@ impl Requests {
         Key::new(&self.keys[request.key.clone()]).expect("push makes keys that drives take")
     }
 
-    /// Has all of them come so much later.
-    pub(crate) fn delay(&mut self, by_ns: u64) {
-        let times = self.list.iter_mut().filter_map(|request| request.at_ns.as_mut());
-        times.for_each(|at_ns| *at_ns = at_ns.saturating_add(by_ns));
+    /// Has all of them come so much later; none if that is later than time goes.
+    pub(crate) fn delay(&mut self, by_ns: u64) -> Option<()> {
+        let mut times = self.list.iter_mut().filter_map(|request| request.at_ns.as_mut());
+        times.try_for_each(|at_ns| {
+            *at_ns = at_ns.checked_add(by_ns)?;
+            Some(())
+        })
     }
 
     /// The number of requests.

@@ -128,8 +128,10 @@ impl TraceFormat for Lcs {
                 action.ok_or(BadRecord::new("the operation", "is none that is known"))?
             }
         };
+        let at_ns =
+            maybe(&layout.time).map(|seconds| seconds.checked_mul(1_000_000_000).ok_or(BadRecord::number("the time")));
         let request = Request {
-            at_ns: maybe(&layout.time).map(|seconds| seconds.saturating_mul(1_000_000_000)),
+            at_ns: at_ns.transpose()?,
             ttl_ns: ttl_ns(maybe(&layout.ttl).unwrap_or(0)),
             ..Request::new(action, maybe(&layout.size).unwrap_or(0))
         };

@@ -219,6 +219,16 @@ fn a_header_of_lcs_that_cannot_be_is_refused() {
 }
 
 #[test]
+fn a_time_that_no_clock_reaches_is_refused() {
+    let mut bytes = lcs(&[(7, 258, 4096, 1, 0)]);
+    // The field of the object, with 8 bytes, is that of the time as well.
+    bytes[250] = 2;
+    bytes[1024 + 4..1024 + 12].fill(0xff);
+    let message = read(TraceName::Lcs, &bytes, BadLines::Stop).unwrap_err().to_string();
+    assert_eq!(message, "record 2: the time is no number that can be");
+}
+
+#[test]
 fn a_table_without_operations_is_fetched() {
     let (requests, ..) = read(TraceName::Csv, b"size,key\n3,k", BadLines::Stop).unwrap();
     assert_eq!(requests, [seen(Action::Fetch, b"k", 3, None, 1)]);
