@@ -61,6 +61,7 @@ fn what_cannot_be_replayed_is_refused_in_one_line() {
     let desk = Desk::new();
     desk.put("prose", "Once upon a time\n");
     desk.put("bare.csv", "key\nk\n");
+    desk.put("twice.csv", "key,key,op\nk,l,set\n");
     desk.put("late.csv", "key,op,value_size,timestamp\na,set,100,0\na,get,100,20000\n");
     fs::write(desk.path("cut"), [0x28, 0xb5, 0x2f, 0xfd, 0, 1]).unwrap();
     for (arguments, names) in [
@@ -75,6 +76,7 @@ fn what_cannot_be_replayed_is_refused_in_one_line() {
         ("bare.csv --column colour=k", &["colour is no meaning", "value_size"]),
         ("bare.csv --format twitter --column key=k", &["--column is for --format csv", "twitter"]),
         ("bare.csv --repeat 0", &["--repeat"]),
+        ("twice.csv", &["twice.csv: line 1", "key has two columns"]),
         (
             "late.csv --design plus --scale 1/512 --pace trace --time-scale 1e-6",
             &["20000 s", "20000000000 s", "thirty years", "--time-scale"],

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+const TWICE: &str = "has two columns of one name in the header: rename one of them";
+
 /// Why a line or record is none of its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRecord {
@@ -9,7 +11,7 @@ pub struct BadRecord {
     pub field: &'static str,
     /// What is wrong there.
     pub why: &'static str,
-    /// Whether nothing after it can be read either: a header that lacks a column.
+    /// Whether nothing after it can be read either: a header that lacks a column, or has it twice.
     pub is_fatal: bool,
 }
 
@@ -24,6 +26,16 @@ impl BadRecord {
     #[must_use]
     pub const fn number(field: &'static str) -> Self {
         BadRecord::new(field, "is no number that can be")
+    }
+
+    /// A header with two columns of one name, of which one would be passed over.
+    const fn twice(column: &'static str) -> Self {
+        BadRecord { field: column, why: TWICE, is_fatal: true }
+    }
+
+    /// Whether it is a header that has a column twice.
+    pub(super) fn is_twice(&self) -> bool {
+        self.why == TWICE
     }
 
     /// A header that lacks a column.
@@ -164,16 +176,17 @@ impl Row {
 
     /// The index of a column that the header must name.
     pub(super) fn column(&self, name: &'static str) -> Result<usize, BadRecord> {
-        self.find(&[name]).ok_or(BadRecord::lacking(name))
+        self.find(name, &[name])?.ok_or(BadRecord::lacking(name))
     }
 
-    /// The index of the column that the header names so, one of these ways.
-    pub(super) fn find(&self, names: &[&str]) -> Option<usize> {
-        let is_named = |index: usize| {
-            let field = self.get(index).unwrap_or_default().trim_ascii();
-            names.iter().any(|name| field.eq_ignore_ascii_case(name.as_bytes()))
-        };
-        (0..self.count).find(|&index| is_named(index))
+    /// The index of the column of that meaning, which the header names one of these ways, if it is there.
+    pub(super) fn find(&self, meaning: &'static str, names: &[&str]) -> Result<Option<usize>, BadRecord> {
+        let name = |index: usize| self.get(index).unwrap_or_default().trim_ascii();
+        let is_named = |index: usize| names.iter().any(|known| name(index).eq_ignore_ascii_case(known.as_bytes()));
+        let found = (0..self.count).find(|&index| is_named(index));
+        let is_twice =
+            |index: usize| (index + 1..self.count).any(|other| name(other).eq_ignore_ascii_case(name(index)));
+        if found.is_some_and(is_twice) { Err(BadRecord::twice(meaning)) } else { Ok(found) }
     }
 }
 

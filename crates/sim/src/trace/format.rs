@@ -104,6 +104,8 @@ impl TraceName {
         }
         let line =
             unmarked(sample).split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty())?;
-        TOLD.into_iter().find(|name| name.format(0).parse(line, &mut Requests::new()).is_ok())
+        // A header with a column twice is told too: what is wrong with it is said when it is read.
+        let is_told = |read: Result<(), BadRecord>| read.map_or_else(|bad| bad.is_twice(), |()| true);
+        TOLD.into_iter().find(|name| is_told(name.format(0).parse(line, &mut Requests::new())))
     }
 }

@@ -93,24 +93,26 @@ impl Csv {
     }
 
     fn header(&self) -> Result<Columns, BadRecord> {
-        if let Some(missing) = self.names.iter().find(|column| self.row.find(&[&column.name]).is_none()) {
-            return Err(BadRecord::lacking(missing.meaning));
+        for column in &self.names {
+            self.row.find(column.meaning, &[&column.name])?.ok_or(BadRecord::lacking(column.meaning))?;
         }
-        let find = |names: &[&str]| {
+        let find = |names: &[&'static str]| {
             let said = self.names.iter().find(|column| names.contains(&column.meaning));
-            said.map_or_else(|| self.row.find(names), |column| self.row.find(&[&column.name]))
+            said.map_or_else(|| self.row.find(names[0], names), |column| self.row.find(column.meaning, &[&column.name]))
         };
         let is_time_said = self.names.iter().any(|column| column.meaning.starts_with("timestamp"));
         let is_said = |names: &[&str]| self.names.iter().any(|column| names.contains(&column.meaning));
-        let mut times = TIMES.iter().filter(|(names, _)| !is_time_said || is_said(names));
+        let times = TIMES.iter().filter(|(names, _)| !is_time_said || is_said(names));
+        let times = times.map(|(names, unit_ns)| Ok(find(names)?.map(|column| (column, *unit_ns))));
+        let times = times.collect::<Result<Vec<_>, _>>()?;
         Ok(Columns {
-            key: find(&["key"]).ok_or(BadRecord::lacking("key"))?,
-            operation: find(&["op", "operation"]),
-            value_bytes: find(&["value_size", "size"]),
-            key_bytes: find(&["key_size"]),
-            time: times.find_map(|(names, unit_ns)| Some((find(names)?, *unit_ns))),
-            ttl: find(&["ttl"]),
-            stream: find(&["stream", "tenant"]),
+            key: find(&["key"])?.ok_or(BadRecord::lacking("key"))?,
+            operation: find(&["op", "operation"])?,
+            value_bytes: find(&["value_size", "size"])?,
+            key_bytes: find(&["key_size"])?,
+            time: times.into_iter().flatten().next(),
+            ttl: find(&["ttl"])?,
+            stream: find(&["stream", "tenant"])?,
         })
     }
 }

@@ -43,10 +43,10 @@ impl Meta {
             key: self.row.column("key")?,
             operation: self.row.column("op")?,
             count: self.row.column("op_count")?,
-            value_bytes: self.row.find(&["size"]),
-            key_bytes: self.row.find(&["key_size"]),
-            time: self.row.find(&["op_time"]),
-            ttl: self.row.find(&["ttl"]),
+            value_bytes: self.row.find("size", &["size"])?,
+            key_bytes: self.row.find("key_size", &["key_size"])?,
+            time: self.row.find("op_time", &["op_time"])?,
+            ttl: self.row.find("ttl", &["ttl"])?,
         })
     }
 }

@@ -321,6 +321,21 @@ fn a_header_without_what_must_be_there_is_never_skipped() {
 }
 
 #[test]
+fn a_header_with_a_column_twice_is_never_skipped() {
+    for (name, text, twice) in [
+        (TraceName::Csv, "key,KEY,op\na,b,get\n", "key"),
+        (TraceName::Csv, "key,operation, operation\na,get,set\n", "op"),
+        (TraceName::Meta, "key,op,op_count,size,size\nk,GET,1,2,3\n", "size"),
+    ] {
+        let message = read(name, text.as_bytes(), BadLines::Skip).unwrap_err().to_string();
+        assert!(TraceName::of_content(text.as_bytes()).is_some(), "{text}");
+        assert_eq!(message, format!("line 1: {twice} has two columns of one name in the header: rename one of them"));
+    }
+    // What is not looked at may be there as often as it likes.
+    assert!(read(TraceName::Csv, b"key,x,x,\na,1,2,\n", BadLines::Stop).is_ok());
+}
+
+#[test]
 fn nothing_is_told_of_what_could_be_anything() {
     for sample in [&b""[..], b"\n\n", b"a,b,c\n1,2,3\n", b"0,1,2,3,4,5,6\n", &oracle_general(&[(1, 2, 3)])] {
         assert_eq!(TraceName::of_content(sample), None, "{sample:?}");
