@@ -106,7 +106,8 @@ pub enum Growth {
     None,
     /// It is done in the background.
     Background,
-    /// No change is begun before it is done. Look-ups and lists pass: they find all that was there before.
+    /// No change is begun before it is done. Look-ups and lists pass: they find all that was there before. A full drive has it done
+    /// in the superblocks that garbage collection keeps for itself.
     Changes,
     /// No command is begun before it is done.
     Foreground,

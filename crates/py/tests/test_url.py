@@ -138,7 +138,7 @@ def test_namespaces_have_names_on_the_wire(url: str) -> None:
 
 def test_a_host_that_stays_finds_what_is_called_so_now(url: str) -> None:
     with kvssd.open(url) as store, kvssd.open(url) as other:
-        old = []
+        old: list[kvssd.Namespace] = []
         for number in range(40):
             name = f"job-{number}"
             other.create_namespace(name)[b"k"] = b"v"
