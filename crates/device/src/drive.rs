@@ -84,6 +84,8 @@ pub(crate) struct Unmounted {
     pub(crate) description: Description,
     pub(crate) path: PathBuf,
     pub(crate) is_read_only: bool,
+    /// Whether it is one of several partitions.
+    pub(crate) has_others: bool,
 }
 
 impl Drive {
@@ -169,7 +171,7 @@ impl Drive {
             return Err(DriveError::Partitioned { path: path.to_owned(), partitions: images.len() });
         }
         let image = images.pop().expect("an image has a partition");
-        Unmounted { image, description, path: path.to_owned(), is_read_only: options.read_only }
+        Unmounted { image, description, path: path.to_owned(), is_read_only: options.read_only, has_others: false }
             .mount(times, BatchSequence::default())
     }
 
@@ -422,7 +424,7 @@ impl Unmounted {
     /// Mounts the drive in the state of its last use, with the times of the hardware `times` if given. A partition other than the first also
     /// needs the last batch that the first has `decided`.
     pub(crate) fn mount(self, times: Option<&Profile>, decided: BatchSequence) -> Result<Drive, DriveError> {
-        let Unmounted { image, description, path, is_read_only } = self;
+        let Unmounted { image, description, path, is_read_only, has_others } = self;
         let Description { mut profile, design, identity, value_bytes_max } = description;
         if let Some(times) = times {
             profile = profile.with_times_of(times);
@@ -430,7 +432,8 @@ impl Unmounted {
         let medium = if is_read_only { Medium::read_only(image, profile.geometry) } else { Medium::new(image) };
         let medium_state = medium.state();
         let mounted = design.mount_part(&profile, Box::new(medium), decided);
-        let (engine, report) = mounted.map_err(|error| mount_error(&path, error))?;
+        let (mut engine, report) = mounted.map_err(|error| mount_error(&path, error))?;
+        engine.keep_deleted(has_others);
         let mut clocked = Clocked::new(Device::over(engine, &profile), report.took);
         let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, is_read_only)).transpose();
         let large = large.map_err(|error| mount_error(&path, error.into()))?;

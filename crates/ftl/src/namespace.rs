@@ -184,13 +184,15 @@ pub(crate) struct Namespaces {
     all: Vec<Namespace>,
     /// Numbers of removed namespaces that the journal still names: they are not reused before the next checkpoint.
     gone: Vec<(NamespaceId, Option<String>)>,
+    /// Whether deleted ones keep their pairs for now.
+    keeps_deleted: bool,
 }
 
 impl Namespaces {
     /// A drive's first namespace, as the design has it.
     pub(crate) fn new(maker: Maker) -> Result<Self, String> {
         let first = maker.make(NamespaceId::FIRST, NamespaceAttributes::PLAIN, None)?;
-        Ok(Namespaces { maker, all: vec![first], gone: Vec::new() })
+        Ok(Namespaces { maker, all: vec![first], gone: Vec::new(), keeps_deleted: false })
     }
 
     fn position(&self, id: NamespaceId) -> Option<usize> {
@@ -306,9 +308,15 @@ impl Namespaces {
         self.all.retain(|namespace| namespace.id != id);
     }
 
+    /// Sets whether deleted ones keep their pairs for now.
+    pub(crate) fn keep_deleted(&mut self, keeps: bool) {
+        self.keeps_deleted = keeps;
+    }
+
     /// The namespace whose pairs are to be removed next.
     pub(crate) fn dying(&self) -> Option<NamespaceId> {
-        self.all.iter().find(|namespace| matches!(namespace.fate, NamespaceFate::Dies(_))).map(|namespace| namespace.id)
+        let is_dying = |namespace: &&Namespace| matches!(namespace.fate, NamespaceFate::Dies(_));
+        self.all.iter().find(is_dying).filter(|_| !self.keeps_deleted).map(|namespace| namespace.id)
     }
 
     /// The first namespace whose index has such work of its own to do.

@@ -87,6 +87,11 @@ impl Drive {
         }
     }
 
+    /// As [`Engine::keep_deleted`](kvssd_ftl::Engine::keep_deleted).
+    pub(crate) fn keep_deleted(&mut self, keeps: bool) {
+        self.clocked.device.engine.keep_deleted(keeps);
+    }
+
     /// Removes what is left of deleted namespaces, so that their numbers are free.
     pub(crate) fn free_all_numbers(&mut self) -> Result<(), KvError> {
         self.clocked.in_turn(|engine, at| engine.free_all_numbers(at))

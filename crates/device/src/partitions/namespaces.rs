@@ -71,6 +71,8 @@ impl Partitions<'_> {
         // It may be missing in some partitions, if an earlier call failed in the middle.
         let deleted: Vec<Result<(), KvError>> = self.all.iter_mut().map(|part| part.delete_namespace(id)).collect();
         self.all[0].merges.forget_namespace(id);
+        // Before one partition goes on: it could remove the namespace and forget it while another one's delete is not safe yet.
+        self.commit()?;
         let is_new = deleted.iter().any(Result::is_ok);
         let missing = KvError::NoSuchNamespace(id);
         deleted.into_iter().filter(|deleted| !is_new || *deleted != Err(missing.clone())).collect()

@@ -56,14 +56,15 @@ impl Mounts {
     /// As [`Drive::open`].
     pub fn begin(files: &Arc<dyn Files>, path: &Path, options: OpenOptions) -> Result<Mounts, DriveError> {
         let (images, description) = open_images(files, path, options)?;
-        let is_read_only = options.read_only;
-        let unmounted =
-            |image| Unmounted { image, description: description.clone(), path: path.to_owned(), is_read_only };
-        let is_only = images.len() == 1;
+        let (is_read_only, has_others) = (options.read_only, images.len() > 1);
+        let unmounted = |image| {
+            let (description, path) = (description.clone(), path.to_owned());
+            Unmounted { image, description, path, is_read_only, has_others }
+        };
         let mut unmounted = images.into_iter().map(unmounted).enumerate();
         let (number, first) = unmounted.next().expect("an image has a partition");
         let first = first.mount(None, BatchSequence::default());
-        let first = first.map_err(|error| if is_only { error } else { error.in_partition(number) })?;
+        let first = first.map_err(|error| if has_others { error.in_partition(number) } else { error })?;
         let decided = first.engine().decided();
         let others = unmounted.map(|(number, unmounted)| Mount { unmounted, number, decided }).collect();
         Ok(Mounts { first, others, path: path.to_owned(), is_read_only })

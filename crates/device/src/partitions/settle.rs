@@ -38,9 +38,10 @@ impl Partitions<'_> {
         for stray in go {
             self.all[stray.found].delete_namespace(stray.info.id)?;
         }
+        // A delete must be safe in all partitions before one of them removes the namespace and forgets it.
+        self.commit()?;
+        self.all.iter_mut().for_each(|part| part.keep_deleted(false));
         if !stay.is_empty() {
-            // As when numbers are given again: the deletes must be safe before.
-            self.commit()?;
             self.all.iter_mut().try_for_each(|part| part.free_all_numbers())?;
             self.commit()?;
         }

@@ -6,6 +6,7 @@ use kvssd_device::{CreateDrive, Drive, Partitions, image_design, partition_of};
 use kvssd_flash::{OpenOptions, SimulatedDisk};
 use kvssd_ftl::NamespaceAttributes;
 use kvssd_types::{Command, Key, NamespaceId, Nanos, StoreCondition};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 const SECOND: NamespaceId = NamespaceId(2);
@@ -95,4 +96,70 @@ fn a_delete_removes_no_pair_before_all_partitions_know() {
     disk.kill();
     let mut drives = open(&disk, false);
     assert_eq!(Partitions::new(&mut drives).namespaces().len(), 1);
+}
+
+/// The pairs of the namespace that the next open shows, of which it must show all or none.
+fn seen_pairs(disk: &SimulatedDisk, id: NamespaceId, pairs: u8) -> usize {
+    let mut drives = open(disk, false);
+    let mut partitions = Partitions::new(&mut drives);
+    let is_there = partitions.namespaces().iter().any(|info| info.id == id);
+    let has = |name: &u8| partitions.execute_in(id, Command::Exist { key: Key::new(&[*name]).unwrap() }).is_ok();
+    if is_there { (0..pairs).filter(has).count() } else { 0 }
+}
+
+/// A partition that mounts removes nothing that another one has not deleted yet: its next checkpoint would forget it.
+#[test]
+fn a_delete_that_ended_between_partitions_takes_all_or_nothing() {
+    const PAIRS: u8 = 16;
+    // Where the first partition's journal comes to a checkpoint.
+    const STORES: RangeInclusive<u32> = 12_490..=12_560;
+    let disk = SimulatedDisk::new(1);
+    let options = CreateDrive { partitions: 2, value_bytes_max: Some(8 << 20), ..CreateDrive::default() };
+    let mut drives = create(&disk, "plus", options);
+    let id = Partitions::new(&mut drives).create_namespace(named()).unwrap();
+    (0..PAIRS).for_each(|name| _ = store(&mut drives, id, &[name], &[name; 10]).unwrap());
+    let mut changes = Vec::new();
+    for number in 0..=*STORES.end() {
+        store(&mut drives, NamespaceId::FIRST, &number.to_be_bytes(), b"").unwrap();
+        if STORES.contains(&number) {
+            let disk = disk.copy(u64::from(number));
+            let mut killed = open(&disk, false);
+            changes.push(killed[0].mounted().unwrap().changes);
+            killed[0].delete_namespace(id).unwrap();
+            drop(killed);
+            disk.kill();
+            assert_eq!(seen_pairs(&disk, id, PAIRS), 0, "behind {number} stores it is there again, or a part of it");
+        }
+    }
+    assert!(changes.iter().any(|&after| after < changes[0] / 2), "no checkpoint came: {changes:?}");
+}
+
+/// With `sync`, a partition's later changes take its delete to the disk, and go on: the machine may stop before the others have theirs there.
+#[test]
+fn a_delete_is_safe_in_all_partitions_before_one_of_them_goes_on() {
+    const PAIRS: u8 = 16;
+    let disk = SimulatedDisk::new(3);
+    let mut drives = create(&disk, "plus", CreateDrive { partitions: 2, sync: true, ..CreateDrive::default() });
+    let id = Partitions::new(&mut drives).create_namespace(named()).unwrap();
+    (0..PAIRS).for_each(|name| _ = store(&mut drives, id, &[name], &[name; 10]).unwrap());
+    drives.iter_mut().for_each(|drive| drive.commit().unwrap());
+    // As a host does that shares commits.
+    drives.iter_mut().for_each(|drive| drive.hold_commits(true));
+    Partitions::new(&mut drives).delete_namespace(id).unwrap();
+    for number in 0u32.. {
+        let name = number.to_be_bytes();
+        if partition_of(NamespaceId::FIRST, Key::new(&name).unwrap(), 2) == 0 {
+            store(&mut drives, NamespaceId::FIRST, &name, b"").unwrap();
+        }
+        if number % 64 == 0 {
+            drives[0].commit().unwrap();
+        }
+        if !drives[0].engine().has_deleted(id, named().name.as_deref()) {
+            break;
+        }
+    }
+    drives[0].commit().unwrap();
+    drop(drives);
+    disk.lose_power();
+    assert_eq!(seen_pairs(&disk, id, PAIRS), 0);
 }

@@ -103,6 +103,12 @@ impl Engine {
         self.namespaces.has_deleted(id, name)
     }
 
+    /// Sets whether deleted namespaces keep their pairs and their numbers for now. A drive in several partitions needs that when it is opened,
+    /// until all partitions know what one of them has deleted.
+    pub fn keep_deleted(&mut self, keeps: bool) {
+        self.namespaces.keep_deleted(keeps);
+    }
+
     /// Removes what is left of deleted namespaces, so that their numbers are free. Returns when that is done.
     ///
     /// # Errors
