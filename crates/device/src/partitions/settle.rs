@@ -45,8 +45,9 @@ impl Partitions<'_> {
             self.all.iter_mut().try_for_each(|part| part.free_all_numbers())?;
             self.commit()?;
         }
+        let numbers: Vec<NamespaceId> = stay.iter().map(|stray| stray.info.id).collect();
         for stray in stay {
-            self.complete(&stray)?;
+            self.complete(&stray, &numbers)?;
         }
         self.settle_caches()
     }
@@ -92,13 +93,13 @@ impl Partitions<'_> {
         strays
     }
 
-    /// Makes a namespace in the partitions that lack it, as far as they can have it.
-    fn complete(&mut self, stray: &Stray) -> Result<(), KvError> {
+    /// Makes a namespace in the partitions that lack it, as far as they can have it. No shadow takes one of the `reserved` numbers.
+    fn complete(&mut self, stray: &Stray, reserved: &[NamespaceId]) -> Result<(), KvError> {
         let Stray { info, lacking, .. } = stray;
         for &number in lacking {
             let part = &mut *self.all[number];
             let has_it = part.namespaces().iter().any(|other| is_same(other, info));
-            let Some(numbers) = numbers_for(part, info.id).filter(|_| !has_it) else { continue };
+            let Some(numbers) = numbers_for(part, info.id, reserved).filter(|_| !has_it) else { continue };
             match part.create_namespace_at(Some(numbers), info.attributes.clone()) {
                 Ok(_) | Err(KvError::InvalidNamespace(_) | KvError::TooManyNamespaces { .. }) => {}
                 Err(error) => return Err(error),
@@ -134,13 +135,46 @@ fn is_other_kind(one: &NamespaceInfo, other: &NamespaceInfo) -> bool {
     one.attributes.cache.is_some() != other.attributes.cache.is_some()
 }
 
-/// That number, and another free one for a shadow. None if the number is not free there.
-fn numbers_for(part: &Drive, id: NamespaceId) -> Option<[NamespaceId; 2]> {
+/// That number, and another free one for a shadow, none of the `reserved` ones. None if the number is not free there.
+fn numbers_for(part: &Drive, id: NamespaceId, reserved: &[NamespaceId]) -> Option<[NamespaceId; 2]> {
     let free = part.engine().free_numbers();
-    let shadow = free.iter().copied().find(|other| *other != id).filter(|_| part.large.is_some());
+    let shadow = free.iter().copied().find(|other| !reserved.contains(other)).filter(|_| part.large.is_some());
     free.contains(&id).then(|| [id, shadow.unwrap_or(id)])
 }
 
 fn is_same(one: &NamespaceInfo, other: &NamespaceInfo) -> bool {
     one.id == other.id && one.attributes.name == other.attributes.name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::CreateDrive;
+    use crate::sizing::{image_design, image_profile};
+    use kvssd_flash::{OpenOptions, SimulatedDisk};
+    use kvssd_ftl::NamespaceAttributes;
+    use kvssd_types::{Command, Key, StoreCondition};
+    use std::path::Path;
+
+    /// Numbers come back one by one, so that a namespace may have the number behind another one's.
+    #[test]
+    fn the_shadow_of_one_stray_does_not_take_the_number_of_the_next() {
+        let (disk, path) = (SimulatedDisk::new(1), Path::new("drive.kv"));
+        let (profile, design) = (image_profile(64 << 20).unwrap(), image_design("plus").unwrap());
+        let options = CreateDrive { partitions: 2, value_bytes_max: Some(8 << 20), ..CreateDrive::default() };
+        let mut drives = Drive::create_all_in(&disk.files(), path, &profile, &design, options).unwrap();
+        for (name, numbers) in [("a", [3, 5]), ("b", [4, 6])] {
+            let attributes = NamespaceAttributes { name: Some(name.to_owned()), ..NamespaceAttributes::PLAIN };
+            let id = drives[0].create_namespace_at(Some(numbers.map(NamespaceId)), attributes).unwrap();
+            let key = Key::new(b"key").unwrap();
+            let command = Command::Store { key, value: b"value"[..].into(), condition: StoreCondition::Always };
+            drives[0].execute_in(id, command).unwrap();
+        }
+        drop(drives);
+        disk.kill();
+        let options = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
+        let mut drives = Drive::open_all_in(&disk.files(), path, options).unwrap();
+        let ids: Vec<u32> = Partitions::new(&mut drives).namespaces().iter().map(|info| info.id.0).collect();
+        assert_eq!(ids, [1, 3, 4]);
+    }
 }
