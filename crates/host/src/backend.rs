@@ -37,8 +37,8 @@ pub(crate) trait Backend: Send + Sync {
         Ok(())
     }
 
-    /// Makes the changes of a batch one by one; returns when all are safe. `own` is the namespace of changes without
-    /// one.
+    /// Makes the changes of a batch, each by itself and in any order but for those of one key; returns when all are safe. `own` is the namespace
+    /// of changes without one.
     fn bulk(&self, batch: &Batch, own: NamespaceId) -> Result<(), Error>;
 
     /// The keys of a namespace that are still known although some pages cannot be read.

@@ -5,7 +5,7 @@ use kvssd_types::{BatchChange, Command, Key, NamespaceId, StoreCondition, Value}
 use std::collections::BTreeMap;
 
 /// Stores and deletes of one or several namespaces, which [`Store::batch`](crate::Store::batch) makes all or none, and
-/// [`Store::bulk`](crate::Store::bulk) one after the other.
+/// [`Store::bulk`](crate::Store::bulk) each by itself.
 ///
 /// If a key is changed several times, the last change counts.
 #[derive(Clone, Debug, Default)]

@@ -226,15 +226,14 @@ impl Store {
         self.execute_in(self.own, Command::Batch { changes: &changes }).map(|_| ())
     }
 
-    /// Makes the changes of a batch of any size one after the other, with one commit: much quicker than one by one.
+    /// Makes the changes of a batch of any size, each by itself, with one commit: much quicker than one by one.
     ///
-    /// It is **not atomic**: when the process ends before this has returned, or a change in the middle is refused, those before it
-    /// may be there without those behind it. Of an image in partitions those of the first one come before those of
-    /// the second, and so on, with a commit each.
+    /// It is **not atomic**, and changes of different keys have **no order**: partitions follow each other, with a commit each, and commands on the
+    /// wire go side by side. When the process ends before this has returned, or a change is refused, any of the others may be made, also
+    /// those behind it. What must not come without another change is to be made when that has returned.
     ///
     /// # Errors
-    /// [`Error::NoNamespace`], and as [`Store::store`]. Nothing is changed when a key is invalid; else the changes before the one that
-    /// is refused are made.
+    /// [`Error::NoNamespace`], and as [`Store::store`]. Nothing is changed when a key is invalid.
     pub fn bulk(&self, batch: &Batch) -> Result<(), Error> {
         self.drive()?.bulk(batch, self.own)
     }

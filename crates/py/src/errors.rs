@@ -60,7 +60,7 @@ pub(crate) fn of_atomic(store: &Store, made: Result<(), StoreError>) -> Result<(
     made.map_err(|error| match error {
         StoreError::Refused { .. } if store.stats().is_ok_and(|stats| stats.batch_changes_max == 0) => {
             let why = "a drive at a URL has no batches that are made all or none, and no transactions that change something; \
-                       store.batch(atomic=False) makes changes one after the other";
+                       store.batch(atomic=False) makes each change by itself, in no order";
             StoreError::Refused { why: why.to_owned() }
         }
         other => other,

@@ -288,7 +288,7 @@ impl RawStore {
         Ok(RawRange { store: slf, namespace, cursor: Mutex::new(Some(cursor)) })
     }
 
-    /// Makes changes: all or none, or one after the other.
+    /// Makes changes: all or none, or each by itself.
     fn batch(&self, py: Python<'_>, changes: Vec<Change>, atomic: bool) -> PyResult<()> {
         self.on_store(py, |store| {
             let _keys =

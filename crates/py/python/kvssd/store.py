@@ -162,7 +162,8 @@ class Store(Namespace):
 
         All or none are made, whatever happens in between; the largest is ``stats()["batch_changes_max"]`` changes, and
         ``stats()["batch_bytes_max"]`` bytes, of values of ``stats()["batch_value_bytes_max"]`` each. What is larger can be made with
-        ``atomic=False``: quickly, one after the other, so that an interrupt or an error leaves the first of them made.
+        ``atomic=False``: quickly, each change by itself and in no order, so that an interrupt or an error leaves any of them made. What must
+        not come without another change is to be made when that has returned.
         """
         return Batch(self._raw, self._life, atomic)
 
