@@ -21,10 +21,34 @@ fn a_drive_that_lived_through_cuts_has_no_findings() {
 }
 
 mod campaigns {
+    use super::*;
+
     #[test]
     #[ignore = "a campaign: .ci/run has it"]
     fn drives_of_more_seeds_that_lived_through_cuts_have_no_findings() {
-        (1..5).for_each(super::lives_without_findings);
+        (1..5).for_each(lives_without_findings);
+    }
+
+    /// Mounts that are cut when they are nearly done, one after the other, use nothing up.
+    #[test]
+    #[ignore = "a campaign: .ci/run has it"]
+    fn a_mount_may_be_cut_as_often_as_one_likes() {
+        each(|design, power_loss| {
+            let mut drive = Mortal::new(design, power_loss, 3);
+            for _ in 0..6 {
+                drive.life(300_000_000, |_| {});
+            }
+            let took = |drive: &Mortal| {
+                let report = overlay_check(design, power_loss, &drive.medium);
+                assert!(report.is_clean(), "{} {power_loss:?}: {report}", design.name);
+                report.mount.unwrap().took
+            };
+            for _ in 0..40 {
+                let took = took(&drive);
+                (0..7).for_each(|part| drive.mount_until(Nanos(took.0 - 1 - took.0 / 20 * part)));
+            }
+            drive::overwrite(design, power_loss, &drive.medium, 500);
+        });
     }
 }
 
@@ -71,27 +95,6 @@ fn a_drive_that_is_not_prepared_for_cuts_is_checked_too() {
             let report = drive::unprepared(design, 3000).check();
             assert!(report.is_clean() && report.pairs > 0, "{report}");
         }
-    });
-}
-
-/// Mounts that are cut when they are nearly done, one after the other, use nothing up.
-#[test]
-fn a_mount_may_be_cut_as_often_as_one_likes() {
-    each(|design, power_loss| {
-        let mut drive = Mortal::new(design, power_loss, 3);
-        for _ in 0..6 {
-            drive.life(300_000_000, |_| {});
-        }
-        let took = |drive: &Mortal| {
-            let report = overlay_check(design, power_loss, &drive.medium);
-            assert!(report.is_clean(), "{} {power_loss:?}: {report}", design.name);
-            report.mount.unwrap().took
-        };
-        for _ in 0..40 {
-            let took = took(&drive);
-            (0..7).for_each(|part| drive.mount_until(Nanos(took.0 - 1 - took.0 / 20 * part)));
-        }
-        drive::overwrite(design, power_loss, &drive.medium, 500);
     });
 }
 

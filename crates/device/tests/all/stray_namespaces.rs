@@ -6,7 +6,8 @@ use kvssd_device::{CreateDrive, Drive, Partitions, image_design, image_profile, 
 use kvssd_flash::{Files, OpenOptions, SimulatedDisk, Strike, SystemFiles};
 use kvssd_ftl::NamespaceAttributes;
 use kvssd_types::{Command, NamespaceId, Reply};
-use std::fs;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,13 +29,12 @@ fn with_an_older(partition: usize, lives: &[fn(&mut Vec<Drive>)]) -> (tempfile::
     let options = CreateDrive { partitions: 3, value_bytes_max: Some(2 << 20), ..CreateDrive::default() };
     drop(Drive::create_all_in(&files, &path, &profile, &design, options).unwrap());
     in_a_life(&path, lives[0]);
-    let before = fs::read(&path).unwrap();
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    let part_bytes = file.metadata().unwrap().len() / 3;
+    let mut before = vec![0; part_bytes as usize];
+    file.read_exact_at(&mut before, partition as u64 * part_bytes).unwrap();
     lives[1..].iter().for_each(|life| in_a_life(&path, life));
-    let mut after = fs::read(&path).unwrap();
-    let part_bytes = after.len() / 3;
-    let part = partition * part_bytes..(partition + 1) * part_bytes;
-    after[part.clone()].copy_from_slice(&before[part]);
-    fs::write(&path, after).unwrap();
+    file.write_all_at(&before, partition as u64 * part_bytes).unwrap();
     (folder, path)
 }
 

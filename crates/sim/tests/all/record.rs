@@ -87,83 +87,6 @@ fn in_order(lane: &(String, String), slices: &[Slice]) {
 }
 
 #[test]
-fn lanes_are_taken_for_as_long_as_the_report_says() {
-    let runs = [
-        ("plus", YcsbCore::A),
-        ("original", YcsbCore::F),
-        ("rhik", YcsbCore::D),
-        ("multilevel", YcsbCore::A),
-        ("block", YcsbCore::A),
-        ("pink", YcsbCore::A),
-        ("iter", YcsbCore::E),
-        ("tessera", YcsbCore::A),
-    ];
-    side_by_side(&runs, |&(design, workload)| {
-        let (report, text) = recorded(&bench(design, workload), WHOLE);
-        let lanes = lanes(&text);
-        lanes.iter().for_each(|(lane, slices)| in_order(lane, slices));
-        for (kind, of_report) in &report.utilization {
-            let (process, thread) = match *kind {
-                "link_in" => ("link", Some("in")),
-                "link_out" => ("link", Some("out")),
-                kind => (kind, None),
-            };
-            let of_kind =
-                lanes.iter().filter(|((of, name), _)| of == process && thread.is_none_or(|thread| name == thread));
-            let most = of_kind.map(|(_, slices)| busy_ns(slices)).max().unwrap_or(0);
-            let reported = of_report.max * report.simulated_ns as f64;
-            assert!((most as f64 - reported).abs() < 1.0, "{design} {kind}: {most} ns, and {reported} reported");
-        }
-        let mean = |process: &str| {
-            lanes.iter().filter(|((of, _), _)| of == process).map(|(_, slices)| busy_ns(slices)).sum::<u64>()
-        };
-        let dies = report.utilization["dies"].mean * report.simulated_ns as f64 * 64.0;
-        assert!((mean("dies") as f64 / dies - 1.0).abs() < 1e-9, "{design}: {} and {dies}", mean("dies"));
-        let collector = lanes.get(&("background".to_owned(), "collector".to_owned()));
-        assert_eq!(collector.map_or(0, |slices| busy_ns(slices)), report.gc.busy_ns, "{design}");
-    });
-}
-
-#[test]
-fn the_parts_of_a_command_are_all_of_it() {
-    let runs = [
-        ("plus", YcsbCore::A),
-        ("multilevel", YcsbCore::A),
-        ("block", YcsbCore::F),
-        ("iter", YcsbCore::E),
-        ("tessera", YcsbCore::A),
-    ];
-    side_by_side(&runs, |&(design, workload)| {
-        let (report, text) = recorded(&bench(design, workload), WHOLE);
-        let mut spent: BTreeMap<String, u64> = BTreeMap::new();
-        let mut commands = 0;
-        for ((process, _), slices) in lanes(&text) {
-            if process != "commands" {
-                continue;
-            }
-            // A command comes before its parts.
-            for of_command in slices.chunk_by(|_, next| next.is_part) {
-                let (command, parts) = of_command.split_first().unwrap();
-                commands += 1;
-                assert!(!command.is_part);
-                let end = parts.iter().fold(command.from, |at, part| {
-                    assert_eq!(part.from, at, "{design}: parts of {command:?} leave a gap: {parts:?}");
-                    *spent.entry(part.name.clone()).or_default() += part.until - part.from;
-                    part.until
-                });
-                assert_eq!(end, command.until, "{design}: the parts of {command:?} are not all: {parts:?}");
-            }
-        }
-        let mut reported: BTreeMap<String, u64> = BTreeMap::new();
-        for (part, &ns) in report.spent_ns.values().flatten().filter(|(_, ns)| **ns > 0) {
-            *reported.entry((*part).to_owned()).or_default() += ns;
-        }
-        assert_eq!(spent, reported, "{design}");
-        assert!(commands >= report.operations, "{commands}");
-    });
-}
-
-#[test]
 fn a_window_has_what_lies_in_it_and_changes_nothing() {
     let bench = bench("plus", YcsbCore::A);
     let (report, text) = recorded(&bench, WHOLE);
@@ -189,4 +112,87 @@ fn a_window_has_what_lies_in_it_and_changes_nothing() {
     let commands = part.iter().filter(|((process, _), _)| process == "commands").flat_map(|(_, slices)| slices);
     let numbers: Vec<u64> = commands.filter_map(|slice| slice.args["command"].as_u64()).collect();
     assert!(numbers.len() > 100, "{} commands", numbers.len());
+}
+
+mod campaigns {
+    use super::*;
+
+    #[test]
+    #[ignore = "a campaign: .ci/run has it"]
+    fn lanes_are_taken_for_as_long_as_the_report_says() {
+        let runs = [
+            ("plus", YcsbCore::A),
+            ("original", YcsbCore::F),
+            ("rhik", YcsbCore::D),
+            ("multilevel", YcsbCore::A),
+            ("block", YcsbCore::A),
+            ("pink", YcsbCore::A),
+            ("iter", YcsbCore::E),
+            ("tessera", YcsbCore::A),
+        ];
+        side_by_side(&runs, |&(design, workload)| {
+            let (report, text) = recorded(&bench(design, workload), WHOLE);
+            let lanes = lanes(&text);
+            lanes.iter().for_each(|(lane, slices)| in_order(lane, slices));
+            for (kind, of_report) in &report.utilization {
+                let (process, thread) = match *kind {
+                    "link_in" => ("link", Some("in")),
+                    "link_out" => ("link", Some("out")),
+                    kind => (kind, None),
+                };
+                let of_kind =
+                    lanes.iter().filter(|((of, name), _)| of == process && thread.is_none_or(|thread| name == thread));
+                let most = of_kind.map(|(_, slices)| busy_ns(slices)).max().unwrap_or(0);
+                let reported = of_report.max * report.simulated_ns as f64;
+                assert!((most as f64 - reported).abs() < 1.0, "{design} {kind}: {most} ns, and {reported} reported");
+            }
+            let mean = |process: &str| {
+                lanes.iter().filter(|((of, _), _)| of == process).map(|(_, slices)| busy_ns(slices)).sum::<u64>()
+            };
+            let dies = report.utilization["dies"].mean * report.simulated_ns as f64 * 64.0;
+            assert!((mean("dies") as f64 / dies - 1.0).abs() < 1e-9, "{design}: {} and {dies}", mean("dies"));
+            let collector = lanes.get(&("background".to_owned(), "collector".to_owned()));
+            assert_eq!(collector.map_or(0, |slices| busy_ns(slices)), report.gc.busy_ns, "{design}");
+        });
+    }
+
+    #[test]
+    #[ignore = "a campaign: .ci/run has it"]
+    fn the_parts_of_a_command_are_all_of_it() {
+        let runs = [
+            ("plus", YcsbCore::A),
+            ("multilevel", YcsbCore::A),
+            ("block", YcsbCore::F),
+            ("iter", YcsbCore::E),
+            ("tessera", YcsbCore::A),
+        ];
+        side_by_side(&runs, |&(design, workload)| {
+            let (report, text) = recorded(&bench(design, workload), WHOLE);
+            let mut spent: BTreeMap<String, u64> = BTreeMap::new();
+            let mut commands = 0;
+            for ((process, _), slices) in lanes(&text) {
+                if process != "commands" {
+                    continue;
+                }
+                // A command comes before its parts.
+                for of_command in slices.chunk_by(|_, next| next.is_part) {
+                    let (command, parts) = of_command.split_first().unwrap();
+                    commands += 1;
+                    assert!(!command.is_part);
+                    let end = parts.iter().fold(command.from, |at, part| {
+                        assert_eq!(part.from, at, "{design}: parts of {command:?} leave a gap: {parts:?}");
+                        *spent.entry(part.name.clone()).or_default() += part.until - part.from;
+                        part.until
+                    });
+                    assert_eq!(end, command.until, "{design}: the parts of {command:?} are not all: {parts:?}");
+                }
+            }
+            let mut reported: BTreeMap<String, u64> = BTreeMap::new();
+            for (part, &ns) in report.spent_ns.values().flatten().filter(|(_, ns)| **ns > 0) {
+                *reported.entry((*part).to_owned()).or_default() += ns;
+            }
+            assert_eq!(spent, reported, "{design}");
+            assert!(commands >= report.operations, "{commands}");
+        });
+    }
 }
