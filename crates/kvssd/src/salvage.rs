@@ -8,13 +8,17 @@
 
 use crate::Outcome;
 use crate::fail::{Failure, is_url};
-use kvssd_host::{Error, Namespace};
+use kvssd_host::{Error, Namespace, Store};
 use kvssd_text::line;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// So many keys are named that cannot be read.
 const KEYS_NAMED_MAX: usize = 5;
+
+/// Values that a drive on the wire is asked for at a time, and how much memory they may take.
+const AHEAD_MAX: u64 = 64;
+const AHEAD_BYTES_MAX: u64 = 64 << 20;
 
 /// What is not in an output, since it cannot be read.
 #[derive(Debug, Default)]
@@ -88,6 +92,62 @@ pub fn each_key(
     }
     lost.pairs = lost.keys_known;
     Ok(lost)
+}
+
+/// As [`each_key`], with their values. A key that was deleted after it was listed has none, and is not given. A drive on the wire is asked
+/// for several at a time.
+pub fn each_pair(
+    image: &Path,
+    store: &Store,
+    namespace: &Namespace<'_>,
+    mut give: impl FnMut(&[u8], &[u8]) -> Outcome,
+) -> Result<Lost, Failure> {
+    if !is_url(image) {
+        return each_key(image, namespace, |key| give_one(image, namespace, key, &mut give));
+    }
+    let value_bytes_max = store.stats().map_err(Failure::of_store(image))?.value_bytes_max;
+    let ahead = (AHEAD_BYTES_MAX / value_bytes_max.max(1)).clamp(1, AHEAD_MAX) as usize;
+    let mut unreadable: Vec<Box<[u8]>> = Vec::new();
+    let mut give_all = |keys: Vec<Box<[u8]>>| {
+        let mut values = vec![None; keys.len()];
+        let found = namespace.retrieve_each(keys.iter().map(AsRef::as_ref), |number, value| values[number] = value);
+        match found {
+            Ok(()) => {
+                let pairs = keys.iter().zip(values).filter_map(|(key, value)| Some((key, value?)));
+                pairs.into_iter().try_for_each(|(key, value)| give(key, &value))
+            }
+            // One of them: which, each of them says by itself.
+            Err(Error::Damaged { .. }) => {
+                keys.into_iter().try_for_each(|key| match give_one(image, namespace, &key, &mut give) {
+                    Err(Failure::Store { error: Error::Damaged { .. }, .. }) => {
+                        unreadable.push(key);
+                        Ok(())
+                    }
+                    given => given,
+                })
+            }
+            Err(error) => Err(Failure::of_store(image)(error)),
+        }
+    };
+    let mut waiting: Vec<Box<[u8]>> = Vec::new();
+    let mut lost = each_key(image, namespace, |key| {
+        waiting.push(key.into());
+        if waiting.len() < ahead { Ok(()) } else { give_all(std::mem::take(&mut waiting)) }
+    })?;
+    give_all(waiting)?;
+    unreadable.iter().for_each(|key| lost.note(key));
+    lost.pairs = lost.keys_known;
+    Ok(lost)
+}
+
+fn give_one(
+    image: &Path,
+    namespace: &Namespace<'_>,
+    key: &[u8],
+    give: &mut impl FnMut(&[u8], &[u8]) -> Outcome,
+) -> Outcome {
+    let value = namespace.retrieve_value(key).map_err(Failure::of_store(image))?;
+    value.map_or(Ok(()), |value| give(key, &value.into_bytes()))
 }
 
 /// The keys that can be told, without those that came before a list ended with an error.

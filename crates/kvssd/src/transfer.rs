@@ -14,7 +14,7 @@ use crate::format::Format;
 use crate::output::{counted, is_stdout, note, write_to};
 use crate::pairs::{namespace, open_or_create, open_to_read};
 use crate::progress::Progress;
-use crate::salvage::{Lost, each_key};
+use crate::salvage::{Lost, each_pair};
 use crate::unnamed::Watched;
 use kvssd_host::{Batch, Error as StoreError, Namespace, Store};
 use kvssd_measure::Observer;
@@ -131,14 +131,11 @@ pub fn dump(options: &DumpOptions) -> Outcome {
     // What is written is kept, whatever is lost.
     write_to(file, |out| {
         let (mut writer, mut number) = (format.writer(out), 0);
-        lost = each_key(image, &from, |key| {
+        lost = each_pair(image, &store, &from, |key, value| {
             if progress.is_interrupted() {
                 return Err(Failure::Interrupted);
             }
-            // A key that was deleted after it was listed has no value.
-            let value = from.retrieve_value(key).map_err(Failure::of_store(image))?;
-            let written = value.map_or(Ok(()), |value| writer.write(key, &value.into_bytes()));
-            written.map_err(Failure::of_output(file))?;
+            writer.write(key, value).map_err(Failure::of_output(file))?;
             number += 1;
             if number % PROGRESS_PAIRS == 0 {
                 progress.progress(number);
