@@ -14,8 +14,8 @@ mod salvage;
 use self::batches::{Phase, Share};
 use self::glance::Glances;
 pub use self::growth::GrowthCounters;
-use self::room::FutileCollection;
 pub(crate) use self::room::GROWTH_SUPERBLOCKS;
+use self::room::{FutileCollection, LastChange};
 use crate::commands::batch::EntryLocks;
 use crate::commands::limits::Limits;
 use crate::commands::{self, batch, blocks};
@@ -41,6 +41,7 @@ pub struct Engine {
     growth: GrowthCounters,
     /// Set while collection has nothing to gain.
     futile: Option<FutileCollection>,
+    last_change: LastChange,
     locks: EntryLocks,
     /// This engine's share of a batch over several engines, while that batch is in progress.
     share: Option<Share>,
@@ -70,6 +71,7 @@ impl Engine {
             growth_clock: Nanos::ZERO,
             growth: GrowthCounters::default(),
             futile: None,
+            last_change: LastChange::default(),
             locks: EntryLocks::default(),
             share: None,
             spent: Spent::default(),
@@ -95,6 +97,7 @@ impl Engine {
             growth_clock: self.growth_clock,
             growth: self.growth,
             futile: self.futile,
+            last_change: self.last_change,
             locks: self.locks.clone(),
             share: self.share.clone(),
             spent: self.spent,
@@ -328,7 +331,9 @@ impl Engine {
 
     fn work_until(&mut self, now: Nanos) -> Result<(), KvError> {
         loop {
-            let collects = self.collector.clock < now && self.collector.is_wanted(&self.media);
+            let may_collect = self.collector.clock < now && self.collector.is_wanted(&self.media);
+            // A checkpoint waits for the end of a victim.
+            let collects = may_collect && (self.collector.is_busy() || !self.collection_rests());
             let grows = self.growth_clock < now && self.has_room_to_grow();
             let growing = if grows { self.namespaces.growing(Growth::Background) } else { None };
             let owing = if grows { self.owing() } else { None };

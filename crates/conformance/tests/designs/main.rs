@@ -11,6 +11,7 @@ mod later;
 mod namespaces;
 mod parts;
 mod power_cuts;
+mod rest;
 mod rhik;
 mod tessera;
 mod wear;

@@ -27,8 +27,10 @@ fn few_cuts_lose_nothing_and_the_same_seed_gives_the_same_cuts() {
 #[test]
 fn full_drives_lose_nothing() {
     of_every_design(|design| {
-        let report = run(design, PowerLoss::Protected, 7, 10);
-        assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 10), "{}", design.name);
+        for (power_loss, cuts) in [(PowerLoss::Protected, 10), (PowerLoss::Volatile, 3)] {
+            let report = run(design, power_loss, 7, cuts);
+            assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], cuts.into()), "{}", design.name);
+        }
     });
 }
 

@@ -28,7 +28,32 @@ pub(super) struct FutileCollection {
     programs_until: u64,
 }
 
+/// When a command last changed something, or a record last died.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastChange {
+    /// Superblocks that had been collected.
+    superblocks: u64,
+    /// The fewest grains that have lived since: fewer are a record that died. [`u64::MAX`] until the next look.
+    live_grains: u64,
+}
+
 impl Engine {
+    /// The superblocks after which collection is in vain.
+    fn futile_superblocks(&self) -> u64 {
+        FUTILE_TURNS * u64::from(self.media.space.geometry.superblocks())
+    }
+
+    /// Whether collection is to rest: since the last change it has collected [`FUTILE_TURNS`] times as many superblocks as the drive has. On a
+    /// full drive the sections that it changes take all that it frees, and reads evict the last of them: between the two it would never end.
+    pub(super) fn collection_rests(&mut self) -> bool {
+        let superblocks = self.collector.counters.superblocks;
+        let live_grains = self.media.space.superblocks.live_grains();
+        if live_grains < self.last_change.live_grains {
+            self.last_change = LastChange { superblocks, live_grains };
+        }
+        superblocks - self.last_change.superblocks >= self.futile_superblocks()
+    }
+
     /// Collects until there is room, and returns whether there is. It gives up after [`FUTILE_TURNS`] times as many superblocks
     /// as the drive has, since moved records then take all that is freed; and with few superblocks left when more lives than before, since an
     /// index that notes each move then takes more than that. It tries again once a record has died, or another superblock was written.
@@ -38,8 +63,7 @@ impl Engine {
         if self.futile.is_some_and(|futile| live_grains >= futile.live_grains && programs < futile.programs_until) {
             return Ok(false);
         }
-        let most =
-            self.collector.counters.superblocks + FUTILE_TURNS * u64::from(self.media.space.geometry.superblocks());
+        let most = self.collector.counters.superblocks + self.futile_superblocks();
         let grown = live_grains + self.media.space.packing.grains_per_superblock;
         while !has_room(self) {
             self.collector.hasten();
@@ -117,7 +141,8 @@ impl Engine {
     }
 
     /// Waits until as many superblocks are free as the command may need beside the reserve. It waits for garbage collection, or
-    /// for the time at which collection made the room, even if an earlier command already waited for that.
+    /// for the time at which collection made the room, even if an earlier command already waited for that. While collection rests, a command
+    /// that changes nothing waits only where less is free than a step of it may take.
     pub(super) fn wait_for_room(&mut self, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
         let bytes = self.bytes_wanted(command)?;
         if bytes > 0 {
@@ -127,11 +152,13 @@ impl Engine {
         let writes = is_change(command) || bytes > 0;
         if writes {
             self.collector.hasten();
+            self.last_change.live_grains = u64::MAX;
         }
         let reserve = if writes { self.limits.high } else { self.limits.high_of_lookups };
         let needed = reserve + STEP_SUPERBLOCKS + superblocks;
+        let least = if !writes && self.collection_rests() { STEP_SUPERBLOCKS } else { needed };
         let mut has_room = true;
-        if self.media.space.superblocks.free() < needed {
+        if self.media.space.superblocks.free() < least {
             self.collector.clock = self.collector.clock.max(self.media.controller.now);
             has_room = self.reclaim_until(|engine| engine.media.space.superblocks.free() >= needed)?;
         }
