@@ -3,11 +3,12 @@
 use super::model::{Model, Step};
 use super::open_iterators::OpenIterators;
 use super::spaces::Spaces;
-use super::turn::{End, run, run_in};
+use super::turn::{End, go_on, run, run_in};
 use super::{CrashReport, check, words_of};
 use crate::CampaignError;
 use kvssd_flash::{FaultCounts, FaultRates, FaultyMedium, PowerCut, PowerLoss, Profile};
 use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan};
+use kvssd_measure::Observer;
 use kvssd_types::{BatchChange, Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -163,18 +164,19 @@ impl<'a> Drive<'a> {
         PowerCut::new(Arc::clone(&self.medium), self.profile.geometry, self.profile.memory.power_loss, cut_at, random)
     }
 
-    /// Mounts, checks every key, and works until the cut; says what was wrong. A panic of the firmware is wrong, too.
-    pub(crate) fn life(&mut self, report: &mut CrashReport) -> Result<(), String> {
-        let ended = catch_unwind(AssertUnwindSafe(|| self.until_cut(report)));
+    /// Mounts, checks every key, and works until the cut, or until the observer interrupts, which ends the campaign; says what was wrong. A
+    /// panic of the firmware is wrong, too.
+    pub(crate) fn life(&mut self, report: &mut CrashReport, observer: &dyn Observer) -> Result<(), String> {
+        let ended = catch_unwind(AssertUnwindSafe(|| self.until_cut(report, observer)));
         report.cuts += 1;
         match ended {
-            Ok(Err(End::Cut) | Ok(())) => Ok(()),
+            Ok(Err(End::Cut | End::Interrupted) | Ok(())) => Ok(()),
             Ok(Err(End::Wrong(what))) => Err(what),
             Err(panic) => Err(format!("the firmware panicked: {}", words_of(panic.as_ref()))),
         }
     }
 
-    fn until_cut(&mut self, report: &mut CrashReport) -> Result<(), End> {
+    fn until_cut(&mut self, report: &mut CrashReport, observer: &dyn Observer) -> Result<(), End> {
         // What a medium loses is found when it is asked for.
         if self.rates == FaultRates::NONE && report.cuts.is_multiple_of(CHECKS) {
             let semantics = self.profile.memory.power_loss;
@@ -187,7 +189,7 @@ impl<'a> Drive<'a> {
         let cut_at = if in_mount { self.random.below(MOUNT_NS_MAX) } else { u64::MAX };
         let backing = self.powered(Nanos(cut_at));
         let (broken, moment, is_cut) = (backing.broken(), backing.moment(), backing.is_cut());
-        let ended = self.powered_until(backing, &moment, &is_cut, report);
+        let ended = self.powered_until(backing, &moment, &is_cut, report, observer);
         report.operations_broken += broken.load(Ordering::Relaxed);
         ended
     }
@@ -198,6 +200,7 @@ impl<'a> Drive<'a> {
         moment: &AtomicU64,
         is_cut: &AtomicBool,
         report: &mut CrashReport,
+        observer: &dyn Observer,
     ) -> Result<(), End> {
         let (mut engine, mounted) = match self.design.mount(self.profile, Box::new(backing)) {
             Ok(mounted) => mounted,
@@ -214,12 +217,12 @@ impl<'a> Drive<'a> {
         report.spills_redone += mounted.spills;
         let mut clock = mounted.took;
         engine.check_invariants();
-        self.verify(&mut engine, &mut clock)?;
+        self.verify(&mut engine, &mut clock, observer)?;
         let cut_at = Nanos(moment.load(Ordering::Relaxed).min(clock.0 + self.random.below(self.pairs.work_ns_max())));
         moment.store(cut_at.0, Ordering::Relaxed);
         // Not before: work that is done ahead of the moment that was just set would be torn.
         engine.checkpoint_every(self.checkpoint_every);
-        let worked = self.work(&mut engine, &mut clock, cut_at, is_cut, report);
+        let worked = self.work(&mut engine, &mut clock, cut_at, is_cut, report, observer);
         let gc = engine.gc_counters();
         report.superblocks_collected += gc.superblocks;
         report.victims_beside += gc.victims_beside;
@@ -228,9 +231,9 @@ impl<'a> Drive<'a> {
         worked
     }
 
-    fn verify(&mut self, engine: &mut Engine, clock: &mut Nanos) -> Result<(), End> {
+    fn verify(&mut self, engine: &mut Engine, clock: &mut Nanos, observer: &dyn Observer) -> Result<(), End> {
         self.spaces.find(engine)?;
-        let found = self.find_all(engine, clock)?;
+        let found = self.find_all(engine, clock, observer)?;
         self.model.adopt(&found).map_err(End::Wrong)?;
         if engine.has_uncompared() {
             let (done, compared) = engine.compare(*clock);
@@ -239,7 +242,7 @@ impl<'a> Drive<'a> {
                 Err(error) if error.is_power_loss() => return Err(End::Cut),
                 compared => compared.map_err(|error| End::Wrong(format!("pairs cannot be compared: {error}")))?,
             }
-            if self.find_all(engine, clock)? != found {
+            if self.find_all(engine, clock, observer)? != found {
                 return Err(End::Wrong("a key has another value when all are compared".to_owned()));
             }
         }
@@ -252,9 +255,15 @@ impl<'a> Drive<'a> {
     }
 
     /// The values of all keys.
-    fn find_all(&self, engine: &mut Engine, clock: &mut Nanos) -> Result<Vec<Option<Value>>, End> {
+    fn find_all(
+        &self,
+        engine: &mut Engine,
+        clock: &mut Nanos,
+        observer: &dyn Observer,
+    ) -> Result<Vec<Option<Value>>, End> {
         let mut found = vec![None; self.pairs.keys()];
         for (number, found) in found.iter_mut().enumerate() {
+            go_on(observer)?;
             let Some(space) = self.spaces.of(number) else { continue };
             let (room, length) = key_of(number);
             let key = key(&room[..length]);
@@ -276,6 +285,7 @@ impl<'a> Drive<'a> {
         cut_at: Nanos,
         is_cut: &AtomicBool,
         report: &mut CrashReport,
+        observer: &dyn Observer,
     ) -> Result<(), End> {
         // Along those that read ahead nobody glances.
         if self.random.below(2) == 0 {
@@ -283,6 +293,7 @@ impl<'a> Drive<'a> {
         }
         let mut open_iterators = OpenIterators::new(self.pairs.keys());
         while *clock < cut_at && !is_cut.load(Ordering::Relaxed) {
+            go_on(observer)?;
             if self.random.below(VISITS) == 0 {
                 open_iterators.act(engine, clock, &mut self.random, report)?;
                 continue;

@@ -159,7 +159,7 @@ impl Campaign {
             let cuts = left.min(pairs.cuts());
             left -= cuts;
             for cut in 1..=cuts {
-                if let Err(what) = drive.life(&mut report) {
+                if let Err(what) = drive.life(&mut report, &*observer) {
                     report.losses.push(Loss { seed, cut, what });
                     break;
                 }

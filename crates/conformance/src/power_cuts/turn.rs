@@ -1,12 +1,15 @@
 //! One command behind the other, and how a life ends.
 
 use kvssd_ftl::Engine;
+use kvssd_measure::Observer;
 use kvssd_types::{Command, KvError, NamespaceId, Nanos, Reply};
 
 /// Why a life ended.
 pub(super) enum End {
     /// The power went.
     Cut,
+    /// The observer interrupts.
+    Interrupted,
     /// The drive is not what it must be.
     Wrong(String),
 }
@@ -15,6 +18,11 @@ impl From<KvError> for End {
     fn from(error: KvError) -> Self {
         if error.is_power_loss() { End::Cut } else { End::Wrong(format!("the drive failed: {error}")) }
     }
+}
+
+/// Ends a life where the observer interrupts: one of a full drive may take long.
+pub(super) fn go_on(observer: &dyn Observer) -> Result<(), End> {
+    if observer.is_interrupted() { Err(End::Interrupted) } else { Ok(()) }
 }
 
 /// Gives a drive a command in its first namespace, and waits for its end.

@@ -1,10 +1,12 @@
 //! Short campaigns, and the proof that they find what is wrong.
 
 use crate::of_every_design;
+use kvssd_conformance::CampaignError;
 use kvssd_conformance::power_cuts::{Campaign, CrashReport, survives};
 use kvssd_flash::PowerLoss;
 use kvssd_ftl::{Design, PlantedBug};
-use kvssd_measure::Quiet;
+use kvssd_measure::{Observer, Quiet};
+use std::cell::Cell;
 
 pub(crate) fn run(design: &Design, power_loss: PowerLoss, seed: u64, cuts: u32) -> CrashReport {
     Campaign { design: design.clone(), power_loss, seed, cuts, media_faults: false }.run(&mut Quiet).unwrap()
@@ -32,6 +34,34 @@ fn full_drives_lose_nothing() {
             assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], cuts.into()), "{}", design.name);
         }
     });
+}
+
+/// Interrupts once it has been asked so often.
+struct Impatient(Cell<u32>);
+
+impl Observer for Impatient {
+    fn begin(&mut self, _phase: &str, _total: u64) {}
+
+    fn progress(&mut self, done: u64) {
+        assert!(done <= 1, "a life takes as long as it will: {done} are over");
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.0.set(self.0.get().saturating_sub(1));
+        self.0.get() == 0
+    }
+}
+
+/// One of a full drive may take long.
+#[test]
+fn a_life_ends_where_the_observer_interrupts() {
+    // In the middle of its look at all pairs, and behind it.
+    for looks in [500, 1020] {
+        let design = kvssd_designs::PLUS;
+        let campaign = Campaign { design, power_loss: PowerLoss::Protected, seed: 6, cuts: 5, media_faults: false };
+        let ended = campaign.run(&mut Impatient(Cell::new(looks)));
+        assert!(matches!(ended, Err(CampaignError::Interrupted)), "{ended:?}");
+    }
 }
 
 /// On drives whose dies have logs of their own, and little room.
