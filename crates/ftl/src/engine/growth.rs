@@ -83,9 +83,13 @@ impl Engine {
 
     /// Whether more lives than the drive has room for, or hardly a step of collection is left, and there is room for one of an index.
     fn is_stuck(&self) -> bool {
-        let superblocks = &self.media.space.superblocks;
-        let is_overfull = superblocks.live_grains() > self.limits.capacity_grains;
-        (is_overfull || superblocks.free() <= STEP_SUPERBLOCKS) && superblocks.free() >= GROWTH_SUPERBLOCKS
+        let free = self.media.space.superblocks.free();
+        (self.is_overfull() || free <= STEP_SUPERBLOCKS) && free >= GROWTH_SUPERBLOCKS
+    }
+
+    /// Whether more lives than the drive has room for.
+    pub(super) fn is_overfull(&self) -> bool {
+        self.media.space.superblocks.live_grains() > self.limits.capacity_grains
     }
 
     /// The namespace that is to give DRAM back next.

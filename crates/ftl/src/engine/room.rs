@@ -45,13 +45,17 @@ impl Engine {
 
     /// Whether collection is to rest: since the last change it has collected [`FUTILE_TURNS`] times as many superblocks as the drive has. On a
     /// full drive the sections that it changes take all that it frees, and reads evict the last of them: between the two it would never end.
+    /// It also rests where more lives than there is room for, nothing has changed, and there are iterators: they would have to keep what is moved
+    /// for room that nobody takes, and come to their end.
     pub(super) fn collection_rests(&mut self) -> bool {
         let superblocks = self.collector.counters.superblocks;
         let live_grains = self.media.space.superblocks.live_grains();
-        if live_grains < self.last_change.live_grains {
+        let has_changed = live_grains < self.last_change.live_grains;
+        if has_changed {
             self.last_change = LastChange { superblocks, live_grains };
         }
-        superblocks - self.last_change.superblocks >= self.futile_superblocks()
+        let is_in_vain = superblocks - self.last_change.superblocks >= self.futile_superblocks();
+        is_in_vain || !has_changed && self.is_overfull() && self.media.held.get_mut().is_on()
     }
 
     /// Collects until there is room, and returns whether there is. It gives up after [`FUTILE_TURNS`] times as many superblocks
