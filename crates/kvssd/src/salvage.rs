@@ -16,7 +16,7 @@ use std::path::Path;
 /// So many keys are named that cannot be read.
 const KEYS_NAMED_MAX: usize = 5;
 
-/// Values that a drive on the wire is asked for at a time, and how much memory they may take.
+/// Values that a drive on the wire is asked for at a time, and how much memory they may take. Estimates.
 const AHEAD_MAX: u64 = 64;
 const AHEAD_BYTES_MAX: u64 = 64 << 20;
 
