@@ -223,10 +223,13 @@ impl Profile {
     pub fn scaled(&self, factor: f64) -> Result<Profile, ProfileError> {
         let mut scaled = self.clone();
         let fail = |why: String| ProfileError { file: self.origin().to_owned(), why };
+        if !(factor.is_finite() && factor > 0.0) {
+            return Err(fail(format!("a scale of {factor}: it must be above 0 and finite, such as 1/64")));
+        }
         let blocks = f64::from(self.geometry.blocks_per_die) * factor;
-        if !(factor.is_finite() && blocks >= 1.0) {
+        if blocks < 1.0 {
             return Err(fail(format!(
-                "a scale of {factor} of {} superblocks leaves no superblock",
+                "a scale of {factor:?} of {} superblocks leaves no superblock",
                 self.geometry.blocks_per_die
             )));
         }
@@ -390,8 +393,10 @@ mod tests {
         assert_eq!(part.memory.dram_bytes, whole.memory.dram_bytes / 64);
         assert_eq!(part.memory.write_buffer_bytes, whole.memory.write_buffer_bytes);
         assert_eq!(part.geometry.dies(), whole.geometry.dies());
-        assert!(whole.scaled(1e-9).unwrap_err().to_string().contains("leaves no superblock"));
-        assert!(whole.scaled(f64::NAN).is_err());
-        assert!(whole.scaled(-1.0).is_err());
+        let refused = |scale| whole.scaled(scale).unwrap_err().to_string();
+        assert!(refused(1e-300).contains("a scale of 1e-300 of 16384 superblocks leaves no superblock"));
+        for scale in [0.0, -1.0, f64::INFINITY, f64::NAN] {
+            assert!(refused(scale).contains(&format!("a scale of {scale}: it must be above 0")), "{scale}");
+        }
     }
 }

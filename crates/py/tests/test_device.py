@@ -47,6 +47,12 @@ def test_a_full_drive_says_so_and_goes_on() -> None:
 def test_what_cannot_be_is_said_in_one_line() -> None:
     device = kvssd.Device(scale=SMALL, set={"nand.erase_ns": 1000, "design.grain_bytes": 128})
     device.exist(10, b"key")
+    for scale in ("1/0", "half", "1/2/4"):
+        with pytest.raises(ValueError, match=f"scale '{scale}': a number or a fraction above 0"):
+            kvssd.Device(scale=scale)
+    for scale in (0, float("inf"), float("nan")):
+        with pytest.raises(kvssd.InvalidError, match="a scale of .*: it must be above 0"):
+            kvssd.Device(scale=scale)
     with pytest.raises(kvssd.InvalidError, match="order of time"):
         device.exist(9, b"key")
     with pytest.raises(kvssd.InvalidError, match="1 to 255"):

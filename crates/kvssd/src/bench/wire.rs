@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::arguments::bench::BenchOptions;
-use crate::fail::Failure;
+use crate::fail::{Failure, is_url};
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
 use kvssd_embedded::{EmbeddedError, WirePlan, measure_wire};
@@ -34,10 +34,21 @@ pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
         seed: options.experiment.seed,
     };
     let mut progress = Progress::new();
-    let report = measure_wire(&plan, &mut progress)?;
+    let report = measure_wire(&plan, &mut progress).map_err(|error| named(error, path))?;
     drop(progress);
     if !json_file.takes_stdout() {
         print(&report.table())?;
     }
     json_file.write(&json!({ "runs": report.measurements }))
+}
+
+/// An error of a drive, which names it.
+fn named(error: EmbeddedError, path: &Path) -> EmbeddedError {
+    match error {
+        // What says why nobody is reached begins with the whole URL.
+        EmbeddedError::Wire { why, pairs_left } if !is_url(Path::new(&why)) => {
+            EmbeddedError::Wire { why: format!("{}: {why}", path.display()), pairs_left }
+        }
+        error => error,
+    }
 }

@@ -86,7 +86,7 @@ fn each_host_does_what_it_may_and_the_log_says_who_came() {
     assert_eq!(listed.lines().skip(1).count(), 2, "{listed}");
     let large = "v".repeat(1000);
     let said = complaint(&desk, &format!("put {} large {large}", guest(1)));
-    assert!(said.contains("this host's quota is full") && !said.contains("what is left of the drive"), "{said}");
+    assert!(said.contains("this host's quota is full") && !said.contains("too little is left of the drive"), "{said}");
     assert!(complaint(&desk, &format!("get {} key", url(&service, "nqn.stranger", 1))).contains("nqn.stranger"));
     wait_for(
         &desk,

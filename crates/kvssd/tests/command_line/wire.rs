@@ -320,6 +320,13 @@ fn a_drive_on_the_wire_is_measured_by_depth_and_left_as_it_was() {
         &format!("bench --store {} --depths 1,1000 --records 2000", service.url("")),
         &["--depths 1000", "255"],
     );
+    // A drive that is full is named, and has what it had.
+    let full = format!("bench -q --store {} --records 500 --value-bytes 512KiB", service.url(""));
+    let output = desk.command(&full).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(3), 1), "{said}");
+    assert!(said.starts_with(&format!("kvssd: {}: it is full: ", service.url(""))), "{said}");
+    assert_eq!(desk.prints(&format!("list {}", service.url(""))), "mine\n");
 }
 
 /// By the law of Little: no command waits for a call to end, however large its value is.

@@ -113,7 +113,10 @@ def _factor(scale: float | str | None) -> float | None:
     if not isinstance(scale, str):
         return scale
     over, _, under = scale.partition("/")
-    return float(over) / float(under or 1)
+    try:
+        return float(over) / float(under or 1)
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"scale {scale!r}: a number or a fraction above 0, such as 0.5 or '1/64'") from None
 
 
 def _assignments(overrides: Mapping[str, object] | None) -> list[tuple[str, str]]:
