@@ -142,7 +142,11 @@ impl Lsm {
     }
 
     fn memtable_is_full(&self) -> bool {
-        self.memtable.is_full(&self.tables.form, self.shape.memtable_tables)
+        self.is_full_for(self.shape.memtable_tables)
+    }
+
+    fn is_full_for(&self, tables: u32) -> bool {
+        self.memtable.is_full(&self.tables.form, tables)
     }
 
     fn change(&mut self, key: &[u8], entry: Entry) {
@@ -188,7 +192,8 @@ impl Index for Lsm {
             if pair.fate != Fate::Moved {
                 continue;
             }
-            if self.memtable_is_full() {
+            // One with more than a flush takes waits for the room of a step of its own: here each move would flush.
+            if self.memtable_is_full() && !self.is_full_for(self.shape.flushed_tables_max) {
                 self.flush(io)?;
             }
             let (PairPlace { value_bytes, .. }, key) = io.key_at(from)?;
@@ -240,7 +245,8 @@ impl Index for Lsm {
 
     fn growth(&self) -> Growth {
         if self.unreadable.is_some() {
-            return Growth::None;
+            // A flush reads nothing.
+            return if self.memtable_is_full() { Growth::Changes } else { Growth::None };
         }
         let must = self.memtable_is_full() || self.summary.level(0).len() >= self.shape.level0_tables_max();
         match (must, self.summary.is_due(&self.shape)) {

@@ -111,10 +111,6 @@ impl MemTable {
         (before + in_doubt.partition_point(|leaf| *leaf.known[0].0 <= *key)).checked_sub(1)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// Bytes of what it holds.
     pub(super) fn bytes(&self) -> u64 {
         (self.key_bytes + self.count * ENTRY_BYTES) as u64
@@ -136,6 +132,17 @@ impl MemTable {
     /// All of it, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], Entry)> {
         self.leaves.iter().flat_map(|leaf| &leaf.known).map(|(key, entry)| (&**key, *entry))
+    }
+
+    /// What it says of the keys behind this one.
+    pub(super) fn behind(&self, key: &[u8]) -> MemTable {
+        let mut rest = MemTable::default();
+        let mut next = self.from(Bound::Excluded(key), true);
+        while let Some((key, entry)) = next {
+            rest.insert(key, entry);
+            next = self.from(Bound::Excluded(key), true);
+        }
+        rest
     }
 
     /// The first key from one bound on, or the last up to it, and what is said of it.

@@ -96,11 +96,12 @@ impl IndexPlan for LsmPlan {
 #[cfg(test)]
 mod tests {
     use super::super::STEP_TABLES_MAX;
+    use super::super::shape::FLUSHED_TABLES_MAX;
     use super::super::summary::{LOWER_TABLES_MAX, UPPER_TABLES_MAX};
     use super::*;
     use kvssd_ftl::{Change, Grain, TablePlace};
 
-    /// The largest step, of tables on a large drive, is one change that fits into the smallest page.
+    /// The largest step and the largest flush, of tables on a large drive, are one change each that fits into the smallest page.
     #[test]
     fn a_step_fits_into_a_page_of_the_journal() {
         let tables = |count: usize, pages: u32, level: u8, age: u64| {
@@ -118,6 +119,9 @@ mod tests {
             let made = upper.chain(tables(STEP_TABLES_MAX + 1, pages, 1, 0)).collect();
             let bytes = postcard::to_allocvec(&Change::Merged { taken, made }).unwrap().len();
             assert!(bytes <= PAGE_BYTES_MIN as usize, "{pages} pages a table: {bytes} bytes");
+            let made = tables(FLUSHED_TABLES_MAX as usize, pages, 0, 1 << 34).collect();
+            let bytes = postcard::to_allocvec(&Change::Merged { taken: Vec::new(), made }).unwrap().len();
+            assert!(bytes <= PAGE_BYTES_MIN as usize, "{pages} pages a flushed table: {bytes} bytes");
         }
     }
 }

@@ -107,8 +107,10 @@ impl Lsm {
             before.insert(place.table, self.tables.take(place.table as TableId)?);
         }
         if taken.is_empty() {
-            // All that was in it is in the tables.
-            self.memtable = Arc::default();
+            // All that the MemTable had, up to the last of these keys, is in the tables.
+            let ranges = made.iter().map(|place| self.redo.ranges.get(&place.table));
+            let last = ranges.map(|range| range.map(|range| &range.last)).max()??;
+            self.memtable = Arc::new(self.memtable.behind(last));
         }
         for place in made {
             self.age = self.age.max(place.age.saturating_add(1));

@@ -4,8 +4,10 @@ use super::LsmPlan;
 use super::table::TableForm;
 use kvssd_ftl::index::Room;
 
-/// Tables of a MemTable at the most: what is flushed is one change of the journal. An estimate.
+/// Tables of a MemTable at the most. An estimate.
 const MEMTABLE_TABLES_MAX: u32 = 40;
+/// Tables that one flush makes at the most: they are one change of the journal, which has to fit into a page.
+pub(super) const FLUSHED_TABLES_MAX: u32 = 2 * MEMTABLE_TABLES_MAX;
 /// The part of the DRAM, and of the pages of a superblock, that a MemTable may take: a step of garbage collection may flush one. Estimates.
 const MEMTABLE_DRAM_SHARE: u64 = 16;
 const MEMTABLE_SUPERBLOCK_SHARE: u32 = 4;
@@ -18,6 +20,9 @@ pub(super) const LEVEL0_MEMTABLES: usize = 4;
 pub(super) struct Shape {
     /// Full tables that the MemTable takes.
     pub(super) memtable_tables: u32,
+    /// Tables that one flush makes at the most. A MemTable has room for fewer, but earlier releases filled one without end when they removed a
+    /// namespace of which a table cannot be read.
+    pub(super) flushed_tables_max: u32,
     /// Tables of level 0 that are merged into level 1 when there are so many.
     pub(super) level0_tables: usize,
     /// Whether level 0 is merged range by range, all ages at once; the papers merge its oldest tables, and all that these overlap.
@@ -33,7 +38,13 @@ impl Shape {
         let flushed_max = room.superblock_pages / MEMTABLE_SUPERBLOCK_SHARE / form.pages_max;
         let larger = (affordable.min(MEMTABLE_TABLES_MAX.into()) as u32).min(flushed_max).max(1);
         let memtable_tables = if by_ranges { larger } else { 1 };
-        Shape { memtable_tables, level0_tables: LEVEL0_MEMTABLES * memtable_tables as usize, by_ranges }
+        let flushed_tables_max = (room.superblock_pages / form.pages_max).clamp(memtable_tables, FLUSHED_TABLES_MAX);
+        Shape {
+            memtable_tables,
+            flushed_tables_max,
+            level0_tables: LEVEL0_MEMTABLES * memtable_tables as usize,
+            by_ranges,
+        }
     }
 
     /// Commands wait while level 0 has so many.

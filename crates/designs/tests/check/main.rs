@@ -7,6 +7,7 @@ mod identity;
 mod interrupted;
 mod parts;
 mod random;
+mod trees;
 mod unreadable;
 
 use drive::{Mortal, each, overlay_check};

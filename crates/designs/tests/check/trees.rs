@@ -1,0 +1,125 @@
+//! A namespace whose tree cannot be read any more is deleted: that takes nothing of the rest of the drive with it.
+
+use crate::drive::{Medium, powered};
+use kvssd_flash::{ByteBacking, PageAddress, PowerLoss, Profile};
+use kvssd_ftl::{Design, Engine, NamespaceAttributes};
+use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Random, Reply, StoreCondition, Value};
+use std::sync::{Arc, Mutex};
+
+/// Pairs of the namespace that is deleted: so many deletes would be more tables than one change of the journal can name.
+const PAIRS: u64 = 9000;
+const VALUE: &[u8] = &[7; 100];
+/// Pairs of the drive's first namespace.
+const STAYING: u64 = 300;
+
+struct Drive {
+    design: Design,
+    profile: Profile,
+    medium: Medium,
+}
+
+impl Drive {
+    /// A tree with tables of one page, on a drive of two namespaces, and its first life.
+    fn new() -> (Drive, Life) {
+        let mut design = kvssd_designs::named("iter").unwrap();
+        design.set("table_pages", "1").unwrap();
+        design.namespaces_max = 2;
+        let power_loss = ("memory.power_loss", PowerLoss::Protected.name());
+        let overrides = [("geometry.blocks_per_die", "300"), ("memory.dram_bytes", "2000000"), power_loss];
+        let profile = design.tiny_profile(&overrides).unwrap();
+        let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
+        let engine = design.build(&profile, Box::new(powered(profile.geometry, &medium))).unwrap();
+        (Drive { design, profile, medium }, Life { engine, clock: Nanos::ZERO })
+    }
+
+    fn mount(&self) -> Life {
+        let backing = powered(self.profile.geometry, &self.medium);
+        let (engine, report) = self.design.mount(&self.profile, Box::new(backing)).unwrap();
+        Life { engine, clock: report.took }
+    }
+
+    /// Loses all pages that have a key and not its value: those of tables.
+    fn lose_tables_with(&self, key: &[u8]) -> usize {
+        let mut medium = self.medium.lock().unwrap();
+        let has = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+        let mut lost = 0;
+        for page in (0..self.profile.geometry.pages()).map(|page| PageAddress(page as u32)) {
+            let bytes = medium.page_mut(page);
+            if bytes.as_ref().is_some_and(|bytes| has(bytes, key) && !has(bytes, VALUE)) {
+                *bytes = Some(vec![0xAA; 10].into());
+                lost += 1;
+            }
+        }
+        lost
+    }
+}
+
+struct Life {
+    engine: Engine,
+    clock: Nanos,
+}
+
+impl Life {
+    fn run(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
+        self.engine.advance(self.clock).unwrap();
+        let (done, reply) = self.engine.execute_in(namespace, command, self.clock);
+        self.clock = done;
+        reply
+    }
+
+    fn store(&mut self, namespace: NamespaceId, key: &[u8], value: &[u8]) -> Result<Reply, KvError> {
+        let (key, value) = (Key::new(key).unwrap(), Value::from(value));
+        self.run(namespace, Command::Store { key, value, condition: StoreCondition::Always })
+    }
+
+    /// Whether the pairs of the first namespace are all there, with this value.
+    fn verify(&mut self, wanted: &[u8]) {
+        for number in 0..STAYING {
+            let key = number.to_be_bytes();
+            let command = Command::Retrieve { key: Key::new(&key).unwrap(), offset_bytes: 0, length_bytes: u32::MAX };
+            let reply = self.run(NamespaceId::FIRST, command);
+            let Ok(Reply::Retrieved { value, .. }) = reply else { panic!("key {number}: {reply:?}") };
+            assert_eq!(value.into_bytes(), *wanted, "key {number}");
+        }
+        self.engine.check_invariants();
+    }
+}
+
+/// Long keys: few fill a table.
+fn key(number: u64) -> Vec<u8> {
+    [&number.to_be_bytes()[..], &[b'k'; 240]].concat()
+}
+
+#[test]
+fn a_tree_that_cannot_be_read_is_deleted_with_its_namespace() {
+    let (drive, mut life) = Drive::new();
+    let (done, made) = life.engine.create_namespace(NamespaceAttributes::PLAIN, life.clock);
+    let (large, mut random) = (made.unwrap(), Random::new(1));
+    life.clock = done;
+    (0..PAIRS).for_each(|number| drop(life.store(large, &key(number * 7919 % PAIRS), VALUE).unwrap()));
+    life.engine.close().unwrap();
+    assert!(drive.lose_tables_with(&key(PAIRS * 19 / 20)) > 0);
+
+    let mut life = drive.mount();
+    let mut stores = 0;
+    while !matches!(life.store(large, &key(random.below(PAIRS)), VALUE), Err(KvError::Unrecovered(why)) if why.contains("no changes"))
+    {
+        stores += 1;
+        assert!(stores < 20 * PAIRS, "no merge has come to the table that cannot be read");
+    }
+    life.clock = life.engine.delete_namespace(large, life.clock).0;
+    for number in 0..4 {
+        // All of it that can be told goes before anybody needs the room.
+        for _ in 0..PAIRS {
+            life.clock += Nanos(1_000_000);
+            life.engine.advance(life.clock).unwrap();
+        }
+        for round in 0..3000 {
+            life.store(NamespaceId::FIRST, &(round % STAYING).to_be_bytes(), &[number; 200]).unwrap();
+        }
+        life.verify(&[number; 200]);
+        life.engine.close().unwrap();
+        life = drive.mount();
+        life.verify(&[number; 200]);
+    }
+}
