@@ -166,7 +166,7 @@ impl Engine {
             self.collector.clock = self.collector.clock.max(self.media.controller.now);
             has_room = self.reclaim_until(|engine| engine.media.space.superblocks.free() >= needed)?;
         }
-        let from = self.media.space.superblocks.free_from(needed, *at).unwrap_or(self.collector.clock).max(*at);
+        let from = self.media.space.superblocks.free_from(least, *at).unwrap_or(self.collector.clock).max(*at);
         self.collector.counters.stall_ns += (from - *at).0;
         *at = from;
         let is_store = matches!(command, Command::Store { .. } | Command::Write { .. } | Command::Batch { .. });
