@@ -6,6 +6,7 @@ pub(crate) mod build;
 mod glance;
 mod growth;
 mod lifetime;
+mod removal;
 mod report;
 mod requests;
 mod room;

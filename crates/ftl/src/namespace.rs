@@ -56,6 +56,7 @@ pub(crate) struct Namespace {
     pub(crate) utilization: Utilization,
     /// Whether it lives or is being removed.
     pub(crate) fate: NamespaceFate,
+    pub(crate) told: Told,
     pub(crate) is_ordered: bool,
     /// The last work of the index that kept commands out, and when that ended.
     pub(crate) closed: (Growth, Nanos),
@@ -71,6 +72,15 @@ pub(crate) enum NamespaceFate {
     Dies(Option<OwnedKey>),
     /// What is left of it cannot be read; the next mount tries again.
     Stays,
+}
+
+/// Of a namespace that is removed and whose list ends with what cannot be read: what is told of it all the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    /// Keys of pairs that are still to be removed.
+    pub(crate) keys: Vec<OwnedKey>,
+    /// How many pairs there were when keys were last looked for.
+    pub(crate) pairs: u64,
 }
 
 impl Namespace {
@@ -170,6 +180,7 @@ impl Maker {
             iterators,
             utilization: Utilization::default(),
             fate: NamespaceFate::Lives,
+            told: Told::default(),
             is_ordered,
             closed: (Growth::None, Nanos::ZERO),
             usage: Usage::default(),

@@ -118,6 +118,9 @@ fn a_tree_that_cannot_be_read_is_deleted_with_its_namespace() {
             life.store(NamespaceId::FIRST, &(round % STAYING).to_be_bytes(), &[number; 200]).unwrap();
         }
         life.verify(&[number; 200]);
+        // A table of so long keys has 15.
+        let left = life.engine.utilization().pairs - STAYING;
+        assert!((1..=2 * 15).contains(&left) && !life.engine.is_removing(), "{left} pairs are left");
         life.engine.close().unwrap();
         life = drive.mount();
         life.verify(&[number; 200]);

@@ -9,6 +9,7 @@
 //! A list command keeps the order of the index, and so ends at the first page that it cannot read.
 
 use super::Engine;
+use crate::index::Index;
 use crate::io::{Io, readable};
 use crate::layout::address::Grain;
 use kvssd_types::{Command, KvError, NamespaceId, Nanos, OwnedKey};
@@ -27,14 +28,19 @@ impl Engine {
         let Engine { media, namespaces, .. } = self;
         let index = &namespaces.living(namespace)?.index;
         let mut io = Io::new(media, Nanos::ZERO, true).of(namespace);
-        let entries = index.contents(&mut io).entries;
-        let mut places: Vec<Grain> = entries.into_iter().map(|entry| entry.place).collect();
-        // Each page is read once.
-        places.sort_unstable();
-        let mut keys = BTreeSet::new();
-        for place in places.into_iter().filter(|&place| place != Grain(0)) {
-            keys.extend(readable(io.key_at(place))?.map(|(_, key)| key));
-        }
-        Ok(keys)
+        known_keys(&mut io, index.as_ref())
     }
+}
+
+/// The keys that an index and its records still tell.
+pub(super) fn known_keys(io: &mut Io<'_>, index: &dyn Index) -> Result<BTreeSet<OwnedKey>, KvError> {
+    let entries = index.contents(io).entries;
+    let mut places: Vec<Grain> = entries.into_iter().map(|entry| entry.place).collect();
+    // Each page is read once.
+    places.sort_unstable();
+    let mut keys = BTreeSet::new();
+    for place in places.into_iter().filter(|&place| place != Grain(0)) {
+        keys.extend(readable(io.key_at(place))?.map(|(_, key)| key));
+    }
+    Ok(keys)
 }
