@@ -1,4 +1,4 @@
-//! A namespace whose tree cannot be read any more is deleted: that takes nothing of the rest of the drive with it.
+//! Namespaces with trees that are deleted: also where a tree cannot be read any more, and while the next one is filled.
 
 use crate::drive::{Medium, powered};
 use kvssd_flash::{ByteBacking, PageAddress, PowerLoss, Profile};
@@ -19,13 +19,11 @@ struct Drive {
 }
 
 impl Drive {
-    /// A tree with tables of one page, on a drive of two namespaces, and its first life.
-    fn new() -> (Drive, Life) {
-        let mut design = kvssd_designs::named("iter").unwrap();
-        design.set("table_pages", "1").unwrap();
-        design.namespaces_max = 2;
+    /// A drive of three namespaces at the most, and its first life.
+    fn new(design: &Design, superblocks: &str, dram_bytes: &str) -> (Drive, Life) {
+        let design = Design { namespaces_max: 3, ..design.clone() };
         let power_loss = ("memory.power_loss", PowerLoss::Protected.name());
-        let overrides = [("geometry.blocks_per_die", "300"), ("memory.dram_bytes", "2000000"), power_loss];
+        let overrides = [("geometry.blocks_per_die", superblocks), ("memory.dram_bytes", dram_bytes), power_loss];
         let profile = design.tiny_profile(&overrides).unwrap();
         let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
         let engine = design.build(&profile, Box::new(powered(profile.geometry, &medium))).unwrap();
@@ -67,6 +65,13 @@ impl Life {
         reply
     }
 
+    fn create(&mut self) -> NamespaceId {
+        let attributes = NamespaceAttributes { is_ordered: true, ..NamespaceAttributes::PLAIN };
+        let (done, made) = self.engine.create_namespace(attributes, self.clock);
+        self.clock = done;
+        made.unwrap()
+    }
+
     fn store(&mut self, namespace: NamespaceId, key: &[u8], value: &[u8]) -> Result<Reply, KvError> {
         let (key, value) = (Key::new(key).unwrap(), Value::from(value));
         self.run(namespace, Command::Store { key, value, condition: StoreCondition::Always })
@@ -92,10 +97,10 @@ fn key(number: u64) -> Vec<u8> {
 
 #[test]
 fn a_tree_that_cannot_be_read_is_deleted_with_its_namespace() {
-    let (drive, mut life) = Drive::new();
-    let (done, made) = life.engine.create_namespace(NamespaceAttributes::PLAIN, life.clock);
-    let (large, mut random) = (made.unwrap(), Random::new(1));
-    life.clock = done;
+    let mut design = kvssd_designs::named("iter").unwrap();
+    design.set("table_pages", "1").unwrap();
+    let (drive, mut life) = Drive::new(&design, "300", "2000000");
+    let (large, mut random) = (life.create(), Random::new(1));
     (0..PAIRS).for_each(|number| drop(life.store(large, &key(number * 7919 % PAIRS), VALUE).unwrap()));
     life.engine.close().unwrap();
     assert!(drive.lose_tables_with(&key(PAIRS * 19 / 20)) > 0);
@@ -124,5 +129,19 @@ fn a_tree_that_cannot_be_read_is_deleted_with_its_namespace() {
         life.engine.close().unwrap();
         life = drive.mount();
         life.verify(&[number; 200]);
+    }
+}
+
+/// A store that finds the drive full waits for the end of a deleted namespace, also where collection made the trees larger meanwhile.
+#[test]
+fn no_store_is_refused_while_a_deleted_namespace_holds_room() {
+    let (drive, mut life) = Drive::new(&kvssd_designs::named("rhik").unwrap(), "64", "600000");
+    let mut random = Random::new(1);
+    for cycle in 0..8 {
+        let filled = life.create();
+        while life.store(filled, &random.below(1 << 40).to_be_bytes(), VALUE).is_ok() {}
+        assert!(!life.engine.is_removing(), "cycle {cycle}: {:?}", life.engine.utilization());
+        life.clock = life.engine.delete_namespace(filled, life.clock).0;
+        life = drive.mount();
     }
 }

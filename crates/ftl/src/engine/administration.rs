@@ -8,8 +8,8 @@
 
 use super::Engine;
 use crate::io::Io;
-use crate::journal::attributes::NamespaceAttributes;
 use crate::journal::Change;
+use crate::journal::attributes::NamespaceAttributes;
 use crate::layout::packing::RecordLayout;
 use crate::namespace::{Namespace, NamespaceFate, NamespaceInfo, Namespaces};
 use crate::space::utilization::Utilization;

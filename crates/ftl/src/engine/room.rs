@@ -149,9 +149,6 @@ impl Engine {
     /// that changes nothing waits only where less is free than a step of it may take.
     pub(super) fn wait_for_room(&mut self, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
         let bytes = self.bytes_wanted(command)?;
-        if bytes > 0 {
-            self.finish_removal(bytes, at)?;
-        }
         let superblocks = (bytes / self.media.space.packing.superblock_bytes()) as usize;
         let writes = is_change(command) || bytes > 0;
         if writes {
@@ -161,10 +158,18 @@ impl Engine {
         let reserve = if writes { self.limits.high } else { self.limits.high_of_lookups };
         let needed = reserve + STEP_SUPERBLOCKS + superblocks;
         let least = if !writes && self.collection_rests() { STEP_SUPERBLOCKS } else { needed };
-        let mut has_room = true;
-        if self.media.space.superblocks.free() < least {
+        let has_room = |engine: &Engine| engine.media.space.superblocks.free() >= least;
+        let mut may_gain = true;
+        loop {
+            // What collection moves may make an index larger: then more of a deleted namespace has to go.
+            if bytes > 0 {
+                self.finish_removal(bytes, at)?;
+            }
+            if has_room(self) || !may_gain {
+                break;
+            }
             self.collector.clock = self.collector.clock.max(self.media.controller.now);
-            has_room = self.reclaim_until(|engine| engine.media.space.superblocks.free() >= needed)?;
+            may_gain = self.reclaim_until(|engine| engine.media.space.superblocks.free() >= needed)?;
         }
         let from = self.media.space.superblocks.free_from(least, *at).unwrap_or(self.collector.clock).max(*at);
         self.collector.counters.stall_ns += (from - *at).0;
@@ -172,7 +177,7 @@ impl Engine {
         let is_store = matches!(command, Command::Store { .. } | Command::Write { .. } | Command::Batch { .. });
         // Nothing to gain: deletes may use the reserve, stores may not.
         let has_reserve = self.media.space.superblocks.free() > 0;
-        if !has_room && (is_store || is_change(command) && !has_reserve) {
+        if !has_room(self) && (is_store || is_change(command) && !has_reserve) {
             self.lacks.push(self.lack_of_superblocks(needed));
             return Err(KvError::CapacityExceeded);
         }
