@@ -48,6 +48,10 @@
 //! arrive when the trace says, counted from its first. Most traces have clocks of a second; those of one tick are spread over it
 //! as if there were as many as in the tick before (those of the first arrive together). One that goes back in time arrives with the
 //! one before it. At most 65 536 requests wait for their second command; further arrivals wait until one goes on.
+//!
+//! A request has one command under way. The deletes of a cache, a store that finds the drive full and the one that is tried again arrive at
+//! the drive with their request, so that no other waits for one that has not begun, and each is answered later by the time that those before
+//! it took. A drive's own cache reckons so, too, when it tries again. This is exact as long as the drive is not busy.
 
 mod feed;
 mod handles;

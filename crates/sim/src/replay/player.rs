@@ -1,5 +1,8 @@
 //! Turns requests into commands, and checks what the drive answers.
 
+#[cfg(test)]
+mod tests;
+
 use super::host_cache::{DriveCache, HostCache};
 use super::model::{Held, Model};
 use super::pair_drive::PairDrive;
@@ -38,6 +41,8 @@ pub(super) struct Player {
     /// Pairs that were missed and are not stored yet.
     filling: HashSet<u64>,
     prefixes: Prefixes,
+    /// What the request's commands took that were answered before its last one was sent.
+    waited: Nanos,
 }
 
 /// What a request still has to do when its first command is answered.
@@ -121,6 +126,7 @@ impl Player {
             free: Vec::new(),
             filling: HashSet::new(),
             prefixes: Prefixes::default(),
+            waited: Nanos::ZERO,
         })
     }
 
@@ -214,7 +220,7 @@ impl Player {
             }
             Action::Exist => (self.exist(subject, at)?, None),
         };
-        self.measured.end = self.measured.end.max(done);
+        let done = self.answered(done);
         Ok((done, second.map(|second| self.wait(subject, second))))
     }
 
@@ -239,8 +245,14 @@ impl Player {
                 done
             }
         };
+        Ok(self.answered(done))
+    }
+
+    /// When a request's command is answered that was done at `done` but for those before it: a host sends one at a time.
+    fn answered(&mut self, done: Nanos) -> Nanos {
+        let done = done + std::mem::take(&mut self.waited);
         self.measured.end = self.measured.end.max(done);
-        Ok(done)
+        done
     }
 
     /// Deletes a key behind the model's back.
@@ -292,6 +304,7 @@ impl Player {
             if has_left || leaving.is_empty() {
                 break;
             }
+            self.waited += completion.done - at;
             completion = self.drive.submit(Command::Store { key, value: value.clone(), condition }, stream, at);
         }
         let Completion { done, reply } = completion;
@@ -316,7 +329,7 @@ impl Player {
                 self.leave(PairId(hash), at)?;
                 // A cache of the drive's own keeps the old value: the host deletes what it could not replace.
                 if self.drives.is_some() && self.model.get(hash).is_some() {
-                    self.forget(key, hash, done)?;
+                    self.forget(key, hash, at)?;
                 }
             }
             Err(KvError::KeyExists | KvError::KeyNotFound) => {
@@ -445,13 +458,13 @@ impl Player {
         self.forget(Key::new(&key).expect("it was a key before"), pair.0, at)
     }
 
-    /// Deletes a pair of which no trace says that it goes.
+    /// Deletes a pair of which no trace says that it goes. Its request waits for that.
     fn forget(&mut self, key: Key<'_>, hash: u64, at: Nanos) -> Result<(), SimError> {
         let Completion { done, reply } = self.drive.submit(Command::Delete { key }, None, at);
         self.answers_right(&reply, self.model.get(hash))?;
         self.model.remove(hash);
         self.deletes.add(done - at);
-        self.measured.end = self.measured.end.max(done);
+        self.waited += done - at;
         Ok(())
     }
 

@@ -222,6 +222,32 @@ fn what_is_kept_out_counts_as_stored_nowhere() {
     assert!((of_drive / of_host - 1.0).abs() < 0.05, "{of_host:.3} and {of_drive:.3}");
 }
 
+/// Little's law: one command at a time cannot take longer than the time that passes, whoever keeps the cache and however it loses pairs.
+#[test]
+fn one_command_at_a_time_takes_all_the_time_that_passes() {
+    let mut text = "timestamp,key,op,size,ttl\n".to_owned();
+    for (number, (key, bytes)) in requests(10_000, 200_000, 6).into_iter().enumerate() {
+        writeln!(text, "{},key{key},{},{bytes},20", number / 100, ["set", "get"][number % 2]).unwrap();
+    }
+    let raw_bytes = setup(&PLUS, Pace::Closed).profile.geometry.raw_bytes();
+    let at_most =
+        CachePlan { admission: vec![AdmissionPolicy::AT_MOST.rule(100_000)], ..plan(EvictionPolicy::LRU, 8 << 20) };
+    let plans = [plan(EvictionPolicy::LRU, 8 << 20), plan(EvictionPolicy::TIME_TO_LIVE, 2 * raw_bytes), at_most];
+    let kinds = [(PLUS, false), (PLUS, true), (BLOCK, false)];
+    let cases: Vec<_> = plans.iter().flat_map(|plan| kinds.iter().map(move |kind| (plan, kind))).collect();
+    side_by_side(&cases, |&(plan, (design, is_drives_cache))| {
+        let setup = ReplaySetup { is_drives_cache: *is_drives_cache, ..cached(design, plan.clone()) };
+        let report = replay(&setup, TraceName::Csv, text.as_bytes());
+        let took: f64 = report.latency_ns.values().map(|latency| latency.count as f64 * latency.mean).sum();
+        let under_way = took / report.simulated_ns as f64;
+        let lost = cache(&report).evicted + cache(&report).expired + cache(&report).kept_out;
+        let case = format!("{plan:?} {} {is_drives_cache}", design.name);
+        assert!(lost > 100, "{lost} pairs were deleted: {case}");
+        // Latencies are counted to three digits.
+        assert!((0.99..1.001).contains(&under_way), "{under_way} commands under way: {case}");
+    });
+}
+
 /// A drive refuses such a pair and keeps the one that it has; a host keeps it out, with the one before.
 #[test]
 fn a_value_larger_than_the_budget_leaves_no_old_one_to_be_hit_whoever_keeps_the_cache() {
