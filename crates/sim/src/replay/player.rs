@@ -308,16 +308,13 @@ impl Player {
             completion = self.drive.submit(Command::Store { key, value: value.clone(), condition }, stream, at);
         }
         let Completion { done, reply } = completion;
+        if reply.is_ok() {
+            self.model.put(hash, held);
+        }
+        let is_in = self.forget_left(hash);
         match reply {
             Ok(_) => {
                 self.counts.wrong_answers += u64::from(!must_be_done);
-                self.model.put(hash, held);
-                let mut is_in = true;
-                for left in self.drive.take_left() {
-                    let left = xxh3_64(&left);
-                    is_in &= left != hash;
-                    self.model.remove(left);
-                }
                 // A pair that the drive's own cache keeps out is not written, as with a host's cache.
                 if is_in {
                     self.measured.stored_bytes += key.bytes().len() as u64 + u64::from(held.bytes);
@@ -456,6 +453,13 @@ impl Player {
         let key = self.cache.as_mut().and_then(|cache| cache.take_key(pair));
         let Some(key) = key.filter(|_| self.model.get(pair.0).is_some()) else { return Ok(()) };
         self.forget(Key::new(&key).expect("it was a key before"), pair.0, at)
+    }
+
+    /// Learns who left by the drive's own policy, refused or not. Gives whether `hash` did not.
+    fn forget_left(&mut self, hash: u64) -> bool {
+        let left: Vec<u64> = self.drive.take_left().iter().map(|key| xxh3_64(key)).collect();
+        left.iter().for_each(|left| self.model.remove(*left));
+        !left.contains(&hash)
     }
 
     /// Deletes a pair of which no trace says that it goes. Its request waits for that.

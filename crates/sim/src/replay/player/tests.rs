@@ -106,3 +106,14 @@ fn a_request_waits_for_the_delete_of_a_pair_that_it_finds_too_old() {
     let (done, _) = player.begin(get, requests.key(get), at).unwrap();
     assert_eq!(done, at + OTHER + OTHER, "its delete, and the retrieve that misses");
 }
+
+/// A drive may evict some for a store that it refuses in the end.
+#[test]
+fn who_left_for_a_refused_store_is_a_miss_and_no_wrong_answer() {
+    let mut player = player(1, true, Some(b"a"[..].into()));
+    begin(&mut player, "a", Action::Set, Nanos(0));
+    begin(&mut player, "b", Action::Set, Nanos(100));
+    begin(&mut player, "a", Action::Get, Nanos(200));
+    let (_, measured, counts) = player.end();
+    assert_eq!((counts.refused_full, counts.misses, measured.failed_retrieves, counts.pairs), (1, 1, 0, 0));
+}
