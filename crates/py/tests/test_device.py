@@ -51,7 +51,7 @@ def test_what_cannot_be_is_said_in_one_line() -> None:
         with pytest.raises(ValueError, match=f"scale '{scale}': a number or a fraction above 0"):
             kvssd.Device(scale=scale)
     for scale in (0, float("inf"), float("nan")):
-        with pytest.raises(kvssd.InvalidError, match="a scale of .*: it must be above 0"):
+        with pytest.raises(kvssd.ExperimentError, match="a scale of .*: it must be above 0"):
             kvssd.Device(scale=scale)
     with pytest.raises(kvssd.InvalidError, match="order of time"):
         device.exist(9, b"key")

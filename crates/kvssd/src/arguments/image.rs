@@ -224,7 +224,8 @@ pub struct LoadOptions {
   kvssd dump drive.kv accounts.csv --namespace accounts
 
 Loading a dump gives the same pairs: what is no plain text is written as hex: and its bytes.
-Pairs that cannot be read are passed over: one line says how many, and the exit status is 1.")]
+Pairs that cannot be read are passed over: one line says how many, and the exit status is 1.
+A value takes up to seven times its size in memory meanwhile.")]
 pub struct DumpOptions {
     /// The image, or the URL of a drive on the wire
     pub image: PathBuf,

@@ -77,9 +77,10 @@ class KvssdBackend(StoragePluginInterface):  # type: ignore[misc]
         )
         self._lock = threading.Lock()
         self._storing: set[bytes] = set()
-        # Loads wait for memory that stores let go, so each has threads of its own.
+        # Loads wait for memory that stores let go, and prefixes for loads, so each has threads of its own.
         self._storers = ThreadPoolExecutor(_THREADS, "kvssd-store")
         self._loaders = ThreadPoolExecutor(_THREADS, "kvssd-load")
+        self._prefixes = ThreadPoolExecutor(_THREADS, "kvssd-prefix")
         # LMCache lets the memory of chunks go before it closes whoever stores them.
         close_memory = local_cpu_backend.close
 
@@ -145,8 +146,18 @@ class KvssdBackend(StoragePluginInterface):  # type: ignore[misc]
     async def batched_get_non_blocking(
         self, lookup_id: str, keys: list[CacheEngineKey], transfer_spec: Any = None
     ) -> list[MemoryObj]:
-        """The chunks of keys up to the first that is not in."""
-        return await asyncio.to_thread(lambda: list(self._load_prefix(keys, busy_loop=False)))
+        """The chunks of keys up to the first that is not in. Who cancels it gets none, and none is kept for him."""
+        try:
+            loading = self._prefixes.submit(lambda: list(self._load_prefix(keys, busy_loop=False)))
+        except RuntimeError:
+            # It was closed: all is a miss.
+            return []
+        try:
+            return await asyncio.wrap_future(loading)
+        except asyncio.CancelledError:
+            # Its thread may have begun, and goes on.
+            loading.add_done_callback(_let_go)
+            raise
 
     def pin(self, key: CacheEngineKey) -> bool:
         """Whether a chunk is in. It may leave all the same."""
@@ -167,6 +178,7 @@ class KvssdBackend(StoragePluginInterface):  # type: ignore[misc]
     def close(self) -> None:
         """Store what is on its way, and end in order."""
         self._storers.shutdown(wait=True)
+        self._prefixes.shutdown(wait=True)
         self._loaders.shutdown(wait=True)
         self._cache.close()
 
@@ -237,6 +249,13 @@ class KvssdBackend(StoragePluginInterface):  # type: ignore[misc]
         if positions is not None:
             chunk.metadata.cached_positions = torch.tensor(positions, dtype=torch.long)
         return chunk
+
+
+def _let_go(loading: Future[list[MemoryObj]]) -> None:
+    """Let go the chunks that nobody waits for any more."""
+    if not loading.cancelled() and loading.exception() is None:
+        for chunk in loading.result():
+            chunk.ref_count_down()
 
 
 def _identity(key: CacheEngineKey) -> bytes:
