@@ -50,9 +50,9 @@ def test_what_cannot_be_is_said_in_one_line() -> None:
     for scale in ("1/0", "half", "1/2/4"):
         with pytest.raises(ValueError, match=f"scale '{scale}': a number or a fraction above 0"):
             kvssd.Device(scale=scale)
-    for scale in (0, float("inf"), float("nan")):
+    for factor in (0, float("inf"), float("nan")):
         with pytest.raises(kvssd.ExperimentError, match="a scale of .*: it must be above 0"):
-            kvssd.Device(scale=scale)
+            kvssd.Device(scale=factor)
     with pytest.raises(kvssd.InvalidError, match="order of time"):
         device.exist(9, b"key")
     with pytest.raises(kvssd.InvalidError, match="1 to 255"):
