@@ -73,7 +73,7 @@ pub enum Failure {
         remedy: &'static str,
     },
     /// The image, or what was asked of it.
-    #[error("{}", of_image(path, error))]
+    #[error("{}", of_image(path, &error.to_string()))]
     Store {
         /// The image.
         path: PathBuf,
@@ -191,11 +191,10 @@ fn lost_of(pairs: u64, keys: &[String], others: u64) -> String {
 }
 
 /// What is wrong, with the image's name where that does not name it.
-fn of_image(path: &Path, error: &StoreError) -> String {
-    let why = error.to_string();
+pub fn of_image(path: &Path, why: &str) -> String {
     let name = name_of(path);
     // A URL is said whole, with what it does not say itself.
-    if why.contains(&name) || why.starts_with("nvme+tcp://") { why } else { format!("{name}: {why}") }
+    if why.contains(&name) || why.starts_with("nvme+tcp://") { why.to_owned() } else { format!("{name}: {why}") }
 }
 
 /// Whether there is no room for a file.

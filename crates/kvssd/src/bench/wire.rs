@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::arguments::bench::BenchOptions;
-use crate::fail::{Failure, is_url};
+use crate::fail::{Failure, of_image};
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
 use kvssd_embedded::{EmbeddedError, WirePlan, measure_wire};
@@ -45,10 +45,7 @@ pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
 /// An error of a drive, which names it.
 fn named(error: EmbeddedError, path: &Path) -> EmbeddedError {
     match error {
-        // What says why nobody is reached begins with the whole URL.
-        EmbeddedError::Wire { why, pairs_left } if !is_url(Path::new(&why)) => {
-            EmbeddedError::Wire { why: format!("{}: {why}", path.display()), pairs_left }
-        }
+        EmbeddedError::Wire { why, pairs_left } => EmbeddedError::Wire { why: of_image(path, &why), pairs_left },
         error => error,
     }
 }
