@@ -26,6 +26,7 @@ mod pins;
 mod plan;
 mod ranges;
 mod redo;
+mod removal;
 mod search;
 mod shape;
 mod summary;
@@ -182,12 +183,16 @@ impl Index for Lsm {
     }
 
     fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError> {
+        let unasked = moves.iter().map(|pair| (pair.tag, pair.from)).filter(|(_, from)| !self.bound.contains(from));
+        let unasked: Vec<(u64, Grain)> = unasked.collect();
+        let asked: BTreeMap<Grain, Option<bool>> =
+            unasked.iter().map(|&(_, from)| from).zip(self.are_bound(io, &unasked)?).collect();
         for pair in moves {
             let Move { tag, from, to, grains, .. } = *pair;
-            pair.fate = match readable(self.is_bound(io, tag, from))? {
-                Some(true) => Fate::Moved,
-                Some(false) => Fate::Dead,
-                None => Fate::Unreadable,
+            pair.fate = match asked.get(&from) {
+                None | Some(Some(true)) => Fate::Moved,
+                Some(Some(false)) => Fate::Dead,
+                Some(None) => Fate::Unreadable,
             };
             if pair.fate != Fate::Moved {
                 continue;
@@ -270,6 +275,10 @@ impl Index for Lsm {
 
     fn ranges_beside(&self) -> Option<&dyn RangeIndex> {
         Some(self)
+    }
+
+    fn remove_part(&mut self, io: &mut Io<'_>) -> Result<bool, KvError> {
+        self.remove_deepest(io)
     }
 
     fn own_records(&self) -> Vec<OwnRecord> {

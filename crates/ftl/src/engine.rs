@@ -155,7 +155,7 @@ impl Engine {
     }
 
     /// Executes a command. `request` identifies a change that the host may send again and that was not made yet. A command refused for lack
-    /// of room is retried once after all pairs are compared: pairs that were replaced then take no room; and after all DRAM is given back.
+    /// of room is retried once after what was deleted or replaced takes no room any more, and all DRAM is given back.
     fn run(
         &mut self,
         request: Option<RequestId>,
@@ -166,7 +166,7 @@ impl Engine {
     ) -> (Nanos, Result<Reply, KvError>) {
         self.spent = Spent::default();
         let (refused, reply) = self.attempt(request, phase, namespace, command, at);
-        if reply != Err(KvError::CapacityExceeded) || !(self.has_uncompared() || self.owing().is_some()) {
+        if reply != Err(KvError::CapacityExceeded) || !self.may_find_room(namespace, command) {
             return (refused, reply);
         }
         let (done, found) = self.find_room(refused);
@@ -338,7 +338,8 @@ impl Engine {
             let grows = self.growth_clock < now && self.has_room_to_grow();
             let growing = if grows { self.namespaces.growing(Growth::Background) } else { None };
             let owing = if grows { self.owing() } else { None };
-            let dying = if grows { self.namespaces.dying() } else { None };
+            let removes = self.growth_clock < now && self.has_room_to_remove();
+            let dying = if removes { self.namespaces.dying() } else { None };
             let is_first = !collects || self.growth_clock <= self.collector.clock;
             if let Some(namespace) = growing.filter(|_| is_first) {
                 self.media.advance(self.growth_clock);

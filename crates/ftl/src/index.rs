@@ -384,6 +384,17 @@ pub trait Index: DynClone + Send + Sync {
     /// What the flash operations answer.
     fn list(&mut self, io: &mut Io<'_>, from: Option<Position>, count: usize) -> Result<Vec<Grain>, KvError>;
 
+    /// For a namespace that is removed: removes a part of the index with the pairs that only this part had ([`Io::pair_replaced`]), all as one
+    /// ([`Io::note_as_one`]). Returns whether it did; if not, pairs are removed one by one. What was removed need not be written down, so this
+    /// makes room also where there is none to write deletes.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn remove_part(&mut self, io: &mut Io<'_>) -> Result<bool, KvError> {
+        let _ = io;
+        Ok(false)
+    }
+
     /// The index's own records on flash.
     fn own_records(&self) -> Vec<OwnRecord>;
 

@@ -330,9 +330,11 @@ impl Namespaces {
         self.all.iter().find(is_dying).filter(|_| !self.keeps_deleted).map(|namespace| namespace.id)
     }
 
-    /// The first namespace whose index has such work of its own to do.
+    /// The first namespace whose index has such work of its own to do. One that is removed does it on its way.
     pub(crate) fn growing(&self, growth: Growth) -> Option<NamespaceId> {
-        self.all.iter().find(|namespace| namespace.index.growth() == growth).map(|namespace| namespace.id)
+        let dying = self.dying();
+        let mut growing = self.all.iter().filter(|namespace| namespace.index.growth() == growth);
+        growing.find(|namespace| Some(namespace.id) != dying).map(|namespace| namespace.id)
     }
 
     /// The first namespace that keeps DRAM of others.

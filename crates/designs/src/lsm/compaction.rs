@@ -97,7 +97,7 @@ impl Lsm {
     }
 
     /// All pages of tables, read side by side. None when one cannot be read: from then on the index refuses changes.
-    fn read(&mut self, io: &mut Io<'_>, ids: &[TableId]) -> Result<Option<Vec<Vec<Blob>>>, KvError> {
+    pub(super) fn read(&mut self, io: &mut Io<'_>, ids: &[TableId]) -> Result<Option<Vec<Vec<Blob>>>, KvError> {
         let wanted: Vec<(TableId, usize)> = ids.iter().flat_map(|&id| self.tables.pages_of(id)).collect();
         self.tables.fetch(io, &wanted);
         let mut read = Vec::with_capacity(ids.len());
@@ -130,7 +130,7 @@ impl Lsm {
     }
 
     /// Puts tables that were made in the place of others.
-    fn replace(&mut self, io: &mut Io<'_>, taken: &[TableId], made: &[TableId]) -> Result<(), KvError> {
+    pub(super) fn replace(&mut self, io: &mut Io<'_>, taken: &[TableId], made: &[TableId]) -> Result<(), KvError> {
         let places = |ids: &[TableId]| ids.iter().map(|id| self.tables.get(*id).place.clone()).collect::<Vec<_>>();
         let (before, after) = (places(taken), places(made));
         for id in made {

@@ -79,9 +79,11 @@ impl Lsm {
                 let (key, value_bytes) = self.redo.key.take()?;
                 Arc::make_mut(&mut self.memtable).insert(&key, Entry { place: *place, value_bytes });
             }
+            // One without its key goes with the only table that had it.
             Change::Unbound { .. } => {
-                let (key, _) = self.redo.key.take()?;
-                Arc::make_mut(&mut self.memtable).insert(&key, Entry::DELETED);
+                if let Some((key, _)) = self.redo.key.take() {
+                    Arc::make_mut(&mut self.memtable).insert(&key, Entry::DELETED);
+                }
             }
             Change::Range { table, firsts, last } => {
                 self.redo.ranges.insert(*table, KeyRange { firsts: firsts.clone(), last: last.clone() });

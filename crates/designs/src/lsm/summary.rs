@@ -64,6 +64,11 @@ impl Summary {
         self.levels.iter().flatten().copied()
     }
 
+    /// A table that nothing older lies below: of the last level that has some, or of the oldest age.
+    pub(super) fn deepest(&self) -> Option<TableId> {
+        self.levels.iter().rev().find_map(|tables| tables.first()).copied()
+    }
+
     /// Bytes of DRAM: four for each table.
     pub(super) fn bytes(&self) -> u64 {
         self.levels.iter().map(|tables| 4 * tables.len() as u64).sum()

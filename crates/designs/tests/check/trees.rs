@@ -142,16 +142,62 @@ fn a_tree_that_cannot_be_read_is_deleted_with_its_namespace() {
     }
 }
 
-/// A store that finds the drive full waits for the end of a deleted namespace, also where collection made the trees larger meanwhile.
+/// A store that finds the drive full waits for the end of a deleted namespace, also where collection made the trees larger meanwhile, and where
+/// deletes would take what they free, since keys are nearly all of a pair.
 #[test]
 fn no_store_is_refused_while_a_deleted_namespace_holds_room() {
-    let (drive, mut life) = Drive::new(&kvssd_designs::named("rhik").unwrap(), "64", "600000");
-    let mut random = Random::new(1);
-    for cycle in 0..8 {
-        let filled = life.create();
-        while life.store(filled, &random.below(1 << 40).to_be_bytes(), VALUE).is_ok() {}
-        assert!(!life.engine.is_removing(), "cycle {cycle}: {:?}", life.engine.utilization());
-        life.clock = life.engine.delete_namespace(filled, life.clock).0;
-        life = drive.mount();
+    let long = [b'k'; 100];
+    for (rest, value) in [(&[][..], VALUE), (&long[..], b"")] {
+        let (drive, mut life) = Drive::new(&kvssd_designs::named("rhik").unwrap(), "64", "600000");
+        let (mut random, mut first) = (Random::new(1), None);
+        for cycle in 0..4 {
+            let (filled, mut stored) = (life.create(), 0);
+            while life.store(filled, &[&random.below(1 << 40).to_be_bytes()[..], rest].concat(), value).is_ok() {
+                stored += 1;
+            }
+            assert!(!life.engine.is_removing(), "cycle {cycle}: {:?}", life.engine.utilization());
+            let first: u64 = *first.get_or_insert(stored);
+            assert!(stored > first * 9 / 10, "cycle {cycle}: {stored} stores, and {first} in the first");
+            life.clock = life.engine.delete_namespace(filled, life.clock).0;
+            life = drive.mount();
+        }
     }
+}
+
+/// The power goes again and again while a full namespace is removed: each life finds the rest of it, and the others whole.
+#[test]
+fn a_tree_is_taken_apart_over_many_lives() {
+    let (drive, mut life) = Drive::new(&kvssd_designs::named("rhik").unwrap(), "64", "600000");
+    let (large, staying) = (life.create(), life.create());
+    let numbers: Vec<u64> = (0..STAYING).collect();
+    for number in &numbers {
+        life.store(NamespaceId::FIRST, &number.to_be_bytes(), VALUE).unwrap();
+        life.store(staying, &key(*number), VALUE).unwrap();
+    }
+    let mut stored = 0u64;
+    while life.store(large, &key(stored.wrapping_mul(7919) % 100_003), b"").is_ok() {
+        stored += 1;
+    }
+    life.clock = life.engine.delete_namespace(large, life.clock).0;
+    let (mut lives, mut pairs) = (0, u64::MAX);
+    while life.engine.is_removing() {
+        let next = life.clock + Nanos(200_000);
+        life.engine.advance(next).unwrap();
+        let left = life.engine.utilization().pairs;
+        assert!(left <= pairs, "{left} pairs, and {pairs} before");
+        pairs = left;
+        life = drive.mount();
+        if lives % 8 == 0 {
+            assert_eq!(life.engine.check().findings, [], "life {lives}");
+        }
+        lives += 1;
+        assert!(lives < 1000, "{left} of {stored} pairs are left");
+    }
+    assert!(lives > 5, "{lives} lives");
+    life.verify(VALUE);
+    let (_, listed) = life.engine.execute_in(staying, Command::List { from: None, keys_max: 1000 }, life.clock);
+    let wanted = numbers.iter().map(|number| key(*number).into()).collect();
+    assert_eq!(listed, Ok(Reply::Listed(wanted)));
+    assert_eq!(life.engine.utilization().pairs, 2 * STAYING);
+    assert_eq!(life.engine.check().findings, []);
 }

@@ -7,7 +7,7 @@ use crate::index::{Growth, Uncompared};
 use crate::io::Io;
 use crate::namespace::Namespace;
 use kvssd_flash::timing::{Actor, Lane};
-use kvssd_types::{KvError, NamespaceId, Nanos};
+use kvssd_types::{Command, KvError, NamespaceId, Nanos};
 
 /// How often an index's own work kept out changes or all commands ([`Growth`](crate::index::Growth)), and for how long:
 /// tables that are all split at once, a full MemTable or a full local index.
@@ -57,25 +57,32 @@ impl Engine {
 
     /// Makes room for indexes to grow, in the background; returns whether there is some.
     pub(super) fn make_room_to_grow(&mut self) -> Result<bool, KvError> {
-        if self.has_room_to_grow() {
+        self.make_room(Engine::has_room_to_grow)
+    }
+
+    /// The same for work that needs as much as `has_room` says.
+    pub(super) fn make_room(&mut self, has_room: fn(&Engine) -> bool) -> Result<bool, KvError> {
+        if has_room(self) {
             return Ok(true);
         }
         self.collector.clock = self.collector.clock.max(self.growth_clock);
-        let has_room = self.reclaim_until(|engine| engine.has_room_to_grow())?;
-        if has_room {
+        let is_made = self.reclaim_until(has_room)?;
+        if is_made {
             self.growth_clock = self.collector.clock;
         }
-        Ok(has_room)
+        Ok(is_made)
     }
 
-    /// Where collection alone does not come through, an index that keeps out changes grows in the superblocks that collection keeps for itself:
-    /// what is moved makes a tree larger, until its tables are merged.
+    /// Where collection alone does not come through, the index of a deleted namespace is taken apart, and one that keeps out changes grows, in the
+    /// superblocks that collection keeps for itself: what is moved makes a tree larger, until its tables are merged.
     pub(super) fn grow_in_reserve(&mut self) -> Result<(), KvError> {
-        while self.is_stuck()
-            && let Some(namespace) = self.namespaces.growing(Growth::Changes)
-        {
+        while self.is_stuck() {
             self.growth_clock = self.growth_clock.max(self.collector.clock);
-            self.grow(namespace)?;
+            let dying = self.namespaces.dying();
+            if !dying.map_or(Ok(false), |namespace| self.remove_part(namespace))? {
+                let Some(growing) = self.namespaces.growing(Growth::Changes) else { break };
+                self.grow(growing)?;
+            }
             self.collector.clock = self.growth_clock;
         }
         Ok(())
@@ -102,10 +109,19 @@ impl Engine {
         self.work_on(namespace, |io, namespace| namespace.index.shrink(io))
     }
 
-    /// Finds what a refused command may have lacked: DRAM that others keep, and what pairs take that were replaced. Returns when it is done.
+    /// Whether a command that was refused for lack of room may lack what [`Engine::find_room`] finds. A namespace at its quota gains nothing from
+    /// the end of another one.
+    pub(super) fn may_find_room(&self, namespace: NamespaceId, command: &Command<'_>) -> bool {
+        let bytes = self.bytes_wanted(command).unwrap_or(0);
+        let has_quota = self.namespaces.get(namespace).is_some_and(|namespace| namespace.has_quota_for(bytes));
+        self.has_uncompared() || self.owing().is_some() || has_quota && self.is_removing()
+    }
+
+    /// Finds what a refused command may have lacked: room and DRAM of deleted namespaces, DRAM that others keep, and what pairs take that were
+    /// replaced. Returns when it is done.
     pub(super) fn find_room(&mut self, at: Nanos) -> (Nanos, Result<(), KvError>) {
         self.administer(at, |engine| {
-            let mut done = at;
+            let mut done = engine.remove_deleted(at)?;
             while let Some(namespace) = engine.owing() {
                 engine.growth_clock = engine.growth_clock.max(done);
                 if !engine.make_room_to_grow()? {

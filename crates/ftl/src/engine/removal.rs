@@ -1,7 +1,8 @@
 //! Removal of what is left of deleted namespaces, a few pairs in a step.
 //!
 //! ```text
-//!   pairs in the order of the list -> where that cannot be read: pairs that are told of all the same -> the index's records, all at once
+//!   parts of the index, with their pairs -> pairs in the order of the list -> where that cannot be read: pairs that are told of all the same
+//!   -> the index's records, all at once
 //! ```
 
 use super::Engine;
@@ -10,7 +11,7 @@ use super::salvage::known_keys;
 use crate::commands;
 use crate::index::{Growth, OwnRecord, Uncompared};
 use crate::io::{Io, readable};
-use crate::journal::{BatchNote, Change};
+use crate::journal::Change;
 use crate::layout::address::Grain;
 use crate::namespace::{Namespace, NamespaceFate, Told};
 use kvssd_types::{Key, KvError, NamespaceId, Nanos, OwnedKey};
@@ -27,15 +28,10 @@ impl Engine {
 
     /// A step towards the end of a namespace that was deleted.
     pub(super) fn remove_some(&mut self, id: NamespaceId) -> Result<(), KvError> {
-        self.work_on(id, |io, namespace| match namespace.index.growth() {
-            // The index may hold pairs that it does not list yet.
-            Growth::Background | Growth::Changes | Growth::Foreground => grow(io, namespace),
-            Growth::None if !namespace.index.uncompared().is_empty() => {
-                commands::compare(io, namespace, Uncompared::Some)
-            }
-            Growth::None if namespace.utilization.pairs == 0 => Ok(()),
-            Growth::None => remove_pairs(io, namespace),
-        })?;
+        self.work_on(
+            id,
+            |io, namespace| if remove_part(io, namespace)? { Ok(()) } else { remove_more(io, namespace) },
+        )?;
         let is_empty = self.namespaces.get(id).is_some_and(|namespace| namespace.utilization.pairs == 0);
         if is_empty {
             self.work_uncommitted(id, remove_index)?;
@@ -49,16 +45,33 @@ impl Engine {
         Ok(())
     }
 
+    /// Removes a part of the index of a namespace that was deleted. Returns whether there was one.
+    pub(super) fn remove_part(&mut self, id: NamespaceId) -> Result<bool, KvError> {
+        let mut is_removed = false;
+        self.work_on(id, |io, namespace| {
+            is_removed = remove_part(io, namespace)?;
+            Ok(())
+        })?;
+        Ok(is_removed)
+    }
+
+    /// Removes what is left of the deleted namespaces, as far as there is room for that. Returns when it is done.
+    pub(super) fn remove_deleted(&mut self, at: Nanos) -> Result<Nanos, KvError> {
+        self.growth_clock = self.growth_clock.max(at);
+        let mut done = at;
+        while let Some(id) = self.namespaces.dying()
+            && self.make_room(Engine::has_room_to_remove)?
+        {
+            self.remove_some(id)?;
+            done = self.growth_clock;
+        }
+        Ok(done)
+    }
+
     /// Removes what is left of the deleted namespaces and makes the journal forget them, so that their numbers are free.
     /// This takes as long as deleting their pairs takes. Returns when it is done.
     pub(super) fn finish_removals(&mut self, at: Nanos) -> Result<Nanos, KvError> {
-        self.growth_clock = self.growth_clock.max(at);
-        while let Some(id) = self.namespaces.dying() {
-            if !self.make_room_to_grow()? {
-                break;
-            }
-            self.remove_some(id)?;
-        }
+        self.remove_deleted(at)?;
         self.collector.clock = self.collector.clock.max(self.growth_clock);
         if !self.media.durable.is_on() {
             self.namespaces.forget_gone();
@@ -66,6 +79,24 @@ impl Engine {
             self.checkpoint(false)?;
         }
         Ok(self.collector.clock)
+    }
+}
+
+/// Removes a part of the index with its pairs. Returns whether there was one.
+fn remove_part(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<bool, KvError> {
+    let removed = namespace.index.remove_part(io);
+    io.count_replaced(&mut namespace.utilization);
+    removed.map_err(KvError::in_a_change)
+}
+
+/// A step where the index has no such part.
+fn remove_more(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
+    match namespace.index.growth() {
+        // The index may hold pairs that it does not list yet.
+        Growth::Background | Growth::Changes | Growth::Foreground => grow(io, namespace),
+        Growth::None if !namespace.index.uncompared().is_empty() => commands::compare(io, namespace, Uncompared::Some),
+        Growth::None if namespace.utilization.pairs == 0 => Ok(()),
+        Growth::None => remove_pairs(io, namespace),
     }
 }
 
@@ -80,13 +111,14 @@ fn remove_index(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvErro
         namespace.fate = NamespaceFate::Stays;
         return Ok(());
     }
-    io.note(Change::Batch(BatchNote::Begun));
-    for run in runs {
-        io.note(Change::Gone { place: run.0, grains: run.1 });
-        io.vacate(run.0, run.1);
-    }
-    io.note(Change::Removed { namespace: namespace.id.0 });
-    io.note(Change::Batch(BatchNote::Committed));
+    io.note_as_one(|io| {
+        for run in runs {
+            io.note(Change::Gone { place: run.0, grains: run.1 });
+            io.vacate(run.0, run.1);
+        }
+        io.note(Change::Removed { namespace: namespace.id.0 });
+        Ok(())
+    })?;
     for (place, _) in own {
         io.forget(place);
     }

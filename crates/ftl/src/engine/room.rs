@@ -118,7 +118,7 @@ impl Engine {
             if self.collect_until(&has_room)? {
                 return Ok(true);
             }
-            if let Some(namespace) = self.namespaces.dying().filter(|_| self.has_room_to_grow()) {
+            if let Some(namespace) = self.namespaces.dying().filter(|_| self.has_room_to_remove()) {
                 self.remove_some(namespace)?;
             } else if !self.keeps_for_iterators() || !self.expire()? {
                 return Ok(false);
@@ -139,7 +139,12 @@ impl Engine {
         self.media.space.superblocks.free() >= self.free_to_grow()
     }
 
-    /// The free superblocks that such a step needs.
+    /// The same for a step of a removal. It makes room: it may take what is kept for commands, for which it would wait in vain on a full drive.
+    pub(super) fn has_room_to_remove(&self) -> bool {
+        self.media.space.superblocks.free() >= STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
+    }
+
+    /// The free superblocks that a step of growth needs.
     pub(super) fn free_to_grow(&self) -> usize {
         self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
     }
@@ -207,7 +212,7 @@ impl Engine {
             && self.namespaces.taken_bytes() + bytes > capacity_bytes
         {
             self.collector.clock = self.collector.clock.max(self.media.controller.now);
-            if !self.has_room_to_grow() && !self.reclaim_until(|engine| engine.has_room_to_grow())? {
+            if !self.has_room_to_remove() && !self.reclaim_until(|engine| engine.has_room_to_remove())? {
                 break;
             }
             self.remove_some(namespace)?;
@@ -217,7 +222,7 @@ impl Engine {
     }
 
     /// The most bytes of flash that a command writes, beside the few that every command may.
-    fn bytes_wanted(&self, command: &Command<'_>) -> Result<u64, KvError> {
+    pub(super) fn bytes_wanted(&self, command: &Command<'_>) -> Result<u64, KvError> {
         let packing = &self.media.space.packing;
         Ok(match command {
             Command::Store { value, .. } | Command::Write { value, .. }

@@ -90,6 +90,17 @@ impl Io<'_> {
         }
     }
 
+    /// Notes all that `work` notes as one change: a mount makes all of it again, or nothing. It must not be part of another such change.
+    ///
+    /// # Errors
+    /// What `work` answers.
+    pub fn note_as_one<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, KvError>) -> Result<T, KvError> {
+        self.note(Change::Batch(BatchNote::Begun));
+        let given = work(self)?;
+        self.note(Change::Batch(BatchNote::Committed));
+        Ok(given)
+    }
+
     /// Begins a change that the host may send again, if it is one: it is made together with its number, or not at all.
     pub(crate) fn begin_request(&mut self) {
         if self.request.is_some() {
