@@ -35,7 +35,7 @@
 //! - It changes sections through [`View::edit`] alone. While a change runs, no section leaves DRAM.
 //! - At run time what was located, or has room, can be done: the answer `false` is a panic. When a mount redoes, tag
 //!   and note come from flash and may be any numbers: what cannot be done is answered by `false`, without a panic.
-//! - When a mount redoes, [`View::edit`] answers `true` for a section that was written behind the change, and does not
+//! - When a mount redoes, [`View::edit`] answers `true` for a section that was written behind the change or cannot be read, and does not
 //!   say whether the pair was in it. So a change that may concern several sections edits each of them.
 //! - What the index counts in DRAM follows from the changes alone, and it counts each of them both times. It is in
 //!   [`SectionIndex::save`] and [`SectionIndex::restore`]; a check compares [`SectionIndex::pairs`] with the entries.

@@ -5,7 +5,7 @@
 
 use crate::index::lookups::Lookups;
 use crate::index::sections::{SectionEdit, SectionForm, Sections, Ticket};
-use crate::io::Io;
+use crate::io::{Io, readable};
 use kvssd_flash::Blob;
 use kvssd_types::KvError;
 
@@ -61,7 +61,8 @@ impl<F: SectionForm> View<'_, '_, F> {
     /// before it calls [`SectionEdit::to_mut`].
     ///
     /// Returns whether the edit is done. If a mount redoes a change and the section was written behind it, `edit` is not
-    /// called and the result is `true`: the section has the change already, if the change concerns it at all.
+    /// called and the result is `true`: the section has the change already, if the change concerns it at all. It is `true` as well if the section
+    /// cannot be read.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -75,7 +76,15 @@ impl<F: SectionForm> View<'_, '_, F> {
         {
             return Ok(true);
         }
-        let comparisons = self.sections.edit(self.io, section, edit)?;
+        let edited = self.sections.edit(self.io, section, edit);
+        let comparisons = match self.is_redo() {
+            // Its keys cannot be read, as if the drive had been closed: the mount goes on without it.
+            true => match readable(edited)? {
+                Some(comparisons) => comparisons,
+                None => return Ok(true),
+            },
+            false => edited?,
+        };
         self.compare(comparisons.unwrap_or(0).into());
         self.sections.keep_to_budget(self.io)?;
         Ok(comparisons.is_some())
