@@ -36,20 +36,20 @@ pub fn run(options: &WorldOptions) -> Outcome {
     std::panic::set_hook(hook);
     let is_interrupted = progress.is_interrupted();
     drop(progress);
+    let losses: usize = rows.iter().map(|row| row.losses.len()).sum();
+    if is_interrupted && losses == 0 {
+        // A report would look like one of all drives.
+        return Err(SimError::Interrupted.into());
+    }
     if !json_file.takes_stdout() {
         print(&text_of(&rows))?;
     }
     json_file.write(&json!({ "rows": rows }))?;
-    if rows.iter().all(|row| row.report.lives == 0 && row.losses.is_empty()) && !is_interrupted {
+    if rows.iter().all(|row| row.report.lives == 0) && losses == 0 {
         let why = format!("--seed {}: no drive lived: there is nothing behind the last call of a sweep", options.seed);
         return Err(SimError::Setup(why).into());
     }
-    let losses: usize = rows.iter().map(|row| row.losses.len()).sum();
-    match losses {
-        0 if is_interrupted => Err(SimError::Interrupted.into()),
-        0 => Ok(()),
-        _ => Err(Failure::Losses(losses as u64)),
-    }
+    if losses > 0 { Err(Failure::Losses(losses as u64)) } else { Ok(()) }
 }
 
 fn scenarios(name: &str) -> Result<Vec<Scenario>, Failure> {

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -48,6 +49,12 @@ def test_reports_and_claims_are_frames() -> None:
     assert list(frame["design"]) == ["original", "plus"] and (frame["latency_ns.retrieve.p99"] > 0).all()
     claims = kvssd.Claims({"claims": [{"id": "plus.1", "verdict": "reproduced"}]})
     assert claims.to_pandas()["verdict"][0] == "reproduced" and "plus.1" in repr(claims)
+
+
+def test_a_table_without_pandas_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        kvssd.Claims({"claims": []}).to_pandas()
 
 
 def test_progress_is_told_and_may_end_it() -> None:

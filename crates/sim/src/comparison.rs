@@ -25,15 +25,17 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
     rows.push(row("", &|run| run.design.clone()));
     rows.push(row("workload", &|run| format!("{} {}", run.workload, run.distribution)));
     FIGURES.iter().for_each(|(name, figure)| rows.push(row(name, figure)));
-    let names =
-        |run: &RunReport| run.latency_ns.keys().chain(run.sequence_latency_ns.keys()).copied().collect::<Vec<_>>();
-    let mut others: Vec<&str> = runs.iter().flat_map(|run| names(run)).collect();
+    let figures = |run: &RunReport| {
+        let all = run.latency_ns.iter().chain(&run.sequence_latency_ns);
+        all.filter(|(_, latency)| latency.count > 0).map(|(name, _)| *name).collect::<Vec<_>>()
+    };
+    let mut others: Vec<&str> = runs.iter().flat_map(|run| figures(run)).collect();
     others.sort_unstable();
     others.dedup();
     for name in others.into_iter().filter(|name| !matches!(*name, "retrieve" | "store")) {
         rows.push(row(&format!("{name} mean, p99 / p99.9"), &|run| {
             let latency = run.latency_ns.get(name).or(run.sequence_latency_ns.get(name));
-            latency.map_or("-".to_owned(), |latency| {
+            latency.filter(|latency| latency.count > 0).map_or("-".to_owned(), |latency| {
                 format!("{}, {} / {}", Nanos(latency.mean as u64), Nanos(latency.p99), Nanos(latency.p999))
             })
         }));

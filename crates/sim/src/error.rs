@@ -56,7 +56,7 @@ pub enum SimError {
     },
     /// The drive has no memory for so many iterators.
     #[error(
-        "the drive has DRAM for {iterators} iterators, one for each thread: fewer threads, a larger --scale or more memory.dram_bytes will do"
+        "the drive had DRAM for {iterators} iterators when another was wanted, one for each thread: use fewer threads, a larger --scale or more memory.dram_bytes"
     )]
     TooManyIterators {
         /// Those that it has.

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(found.iter().map(|found| found.ids.clone()).collect::<Vec<_>>(), [["kaml.12"]]);
         let failures: Vec<String> = failures.iter().map(Failure::to_string).collect();
         assert!(
-            failures.len() == 1 && failures[0].starts_with("iter.5: the drive has DRAM for 14 iterators"),
+            failures.len() == 1 && failures[0].starts_with("iter.5: the drive had DRAM for 14 iterators"),
             "{failures:?}"
         );
     }

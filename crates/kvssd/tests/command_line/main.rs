@@ -171,11 +171,15 @@ fn work_that_ignores_hangups_from_its_beginning_outlives_its_terminal() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_ends_a_long_bench_without_a_report() {
-    let desk = Desk::new();
-    let output = interrupted(&desk, "bench --scale 1/512 --records 100000 --overwrites 1000000000 --json runs.json");
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "kvssd: interrupted\n");
-    assert!(output.stdout.is_empty() && desk.files().is_empty(), "{output:?}");
+fn an_interrupt_ends_long_work_without_a_report() {
+    let bench = "bench --scale 1/512 --records 100000 --overwrites 1000000000 --json runs.json";
+    let world = cfg!(feature = "campaigns").then_some("world --drives 1000000 --json rows.json");
+    for arguments in [bench].into_iter().chain(world) {
+        let desk = Desk::new();
+        let output = interrupted(&desk, arguments);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "kvssd: interrupted\n");
+        assert!(output.stdout.is_empty() && desk.files().is_empty(), "{output:?}");
+    }
 }
 
 #[cfg(unix)]

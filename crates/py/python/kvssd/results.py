@@ -107,7 +107,10 @@ class Claims(Dict[str, Any]):
 
 def frame_of(rows: Iterable[Mapping[str, Any]]) -> pandas.DataFrame:
     """Rows as a table, without the histograms: a text of 2 to 3 KB each."""
-    import pandas
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("a table wants pandas, which is not installed: pip install pandas") from error
 
     return pandas.json_normalize([{key: row[key] for key in row if key != "latency_histograms"} for row in rows])
 
