@@ -135,6 +135,18 @@ impl FaultyMedium {
         }
     }
 
+    /// Takes these pages out of the parity. Nobody will ask for those of them that cannot be read: the parity has what they held, and their
+    /// cells do not, so their rows are formed anew.
+    fn give_up(&mut self, pages: impl IntoIterator<Item = PageAddress> + Clone) {
+        for page in pages.clone() {
+            let bytes = self.physical.bytes(self.spares.page_of(page));
+            if bytes.is_some_and(|bytes| codec::decode(&self.geometry, self.identity(page), bytes).is_err()) {
+                self.parity.distrust(page);
+            }
+        }
+        self.absorb(pages);
+    }
+
     fn flips(&mut self, page: PageAddress) -> bool {
         let block = self.geometry.block_of(self.geometry.unit_of(page)).0;
         let reads = self.reads.entry(block).or_default();
@@ -220,7 +232,7 @@ impl Backing for FaultyMedium {
         }
         let first = unit.0 * self.geometry.pages_per_program;
         let pages = (first..first + self.geometry.pages_per_program).map(PageAddress);
-        self.absorb(pages.clone());
+        self.give_up(pages.clone());
         self.physical.program_as(self.spares.unit_of(unit), &content, self.identity(PageAddress(first)));
         self.absorb(pages);
         Ok(())
@@ -234,7 +246,7 @@ impl Backing for FaultyMedium {
         if self.fails(self.rates.erase_failures_per_million) {
             self.retire(block)?;
         }
-        self.absorb(self.geometry.pages_of(block));
+        self.give_up(self.geometry.pages_of(block));
         self.reads.remove(&block);
         self.erases[self.geometry.block_index(block)] += 1;
         self.physical.erase(self.spares.block_of(block), span)
@@ -348,6 +360,46 @@ mod tests {
             assert_eq!(fill_of(&mut medium, page.0), Ok(77));
         }
         assert!(fill_of(&mut medium, torn.0).is_err(), "nobody knows what a torn page should have been");
+    }
+
+    /// Without a spare its cells keep what they were left with.
+    #[test]
+    fn a_lost_page_that_is_erased_or_programmed_again_leaves_its_row_whole() {
+        let block = |die| BlockAddress { superblock: SuperblockId(1), die: DieId(die) };
+        let [of_first, of_second] = [0, 1].map(|die| GEOMETRY.pages_of(block(die))[0]);
+        let comes_back = |medium: &mut FaultyMedium, page: PageAddress, fill: u8| {
+            medium.lose(page);
+            assert_eq!(fill_of(medium, page.0), Ok(fill));
+        };
+        let with_a_lost_page = || {
+            let mut medium = filled(0, FaultRates::NONE);
+            comes_back(&mut medium, of_first, of_first.0 as u8 / 2);
+            medium
+        };
+        let mut medium = with_a_lost_page();
+        medium.erase(block(0), Span::NONE).unwrap();
+        comes_back(&mut medium, of_second, of_second.0 as u8 / 2);
+        let mut medium = with_a_lost_page();
+        medium.program(GEOMETRY.unit_at(block(0), 0), unit(of_first.0 as u8 / 2), Span::NONE).unwrap();
+        comes_back(&mut medium, of_second, of_second.0 as u8 / 2);
+        let mut medium = with_a_lost_page();
+        (0..4).for_each(|die| medium.erase(block(die), Span::NONE).unwrap());
+        (0..4).for_each(|die| medium.program(GEOMETRY.unit_at(block(die), 0), unit(77), Span::NONE).unwrap());
+        comes_back(&mut medium, of_second, 77);
+    }
+
+    /// Who of two lost pages stays is lost as well, and does not come back for it.
+    #[test]
+    fn of_two_lost_pages_the_other_stays_lost_until_it_is_erased_too() {
+        let mut medium = filled(0, FaultRates::NONE);
+        let block = |die| BlockAddress { superblock: SuperblockId(1), die: DieId(die) };
+        let pages = [0, 1, 2].map(|die| GEOMETRY.pages_of(block(die))[0]);
+        pages[..2].iter().for_each(|page| medium.lose(*page));
+        medium.erase(block(0), Span::NONE).unwrap();
+        assert!(fill_of(&mut medium, pages[1].0).is_err());
+        medium.erase(block(1), Span::NONE).unwrap();
+        medium.lose(pages[2]);
+        assert_eq!(fill_of(&mut medium, pages[2].0), Ok(pages[2].0 as u8 / 2));
     }
 
     #[test]
