@@ -25,13 +25,13 @@ mod traffic;
 
 pub use crate::load::{Load, Mix};
 
-use crate::busy::Busy;
 use crate::cache::hits_of;
 use crate::collection::{Fluid, Run};
 use crate::commands::Commands;
 use crate::drive::Drive;
 use crate::latency::Stall;
 use crate::queues::Loop;
+use crate::ranges::Ranges;
 use crate::traffic::Traffic;
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, RecordLayout};
@@ -124,21 +124,17 @@ fn in_blocks(design: &Design, load: &Load) -> Load {
 }
 
 fn reckon(drive: &Drive, load: &Load) -> Result<Estimate, EstimateError> {
-    if let Some((rate, seek_ns, flash_reads)) = ranges::ranges(drive, load) {
+    if let Some(Ranges { rate, seek_ns, reads, loads }) = ranges::ranges(drive, load) {
         return Ok(Estimate {
             throughput_ops_s: rate * 1e9,
             limit_ops_s: rate * 1e9,
-            flash_reads,
+            flash_reads: reads,
             flash_programs: 0.0,
             write_amplification: None,
             retrieve_p50_ns: Some(seek_ns),
             store_p50_ns: None,
-            dies: rate * flash_reads * drive.read_ns / drive.dies,
-            held_back_by: if rate * flash_reads * drive.read_ns < 0.95 * drive.dies {
-                HeldBackBy::Clients
-            } else {
-                HeldBackBy::Dies
-            },
+            dies: loads[0],
+            held_back_by: held_back_by(loads, false),
         });
     }
     let filled = Fluid::new(drive, load).filled().ok_or(EstimateError::Full)?;
@@ -167,7 +163,7 @@ fn reckon(drive: &Drive, load: &Load) -> Result<Estimate, EstimateError> {
         retrieve_p50_ns: (commands.retrieves > 0.0).then_some(retrieve_p50_ns + turn_wait_ns.retrieve_ns),
         store_p50_ns: (commands.stores > 0.0).then_some(store_p50_ns + turn_wait_ns.store_ns),
         dies: busy.dies * rate / busy.rate,
-        held_back_by: held_back_by(busy, store_wait_ns > 0.0),
+        held_back_by: held_back_by([busy.dies, busy.channels, busy.cores, busy.link], store_wait_ns > 0.0),
     })
 }
 
@@ -262,14 +258,11 @@ fn settle(drive: &Drive, load: &Load, hits: &[f64], run: impl Fn(f64, f64) -> Op
     if part < 1.0 { reckon(1.0, settled.free) } else { Some(settled) }
 }
 
-fn held_back_by(busy: &Busy, waits: bool) -> HeldBackBy {
-    let parts = [
-        (busy.dies, HeldBackBy::Dies),
-        (busy.channels, HeldBackBy::Channels),
-        (busy.cores, HeldBackBy::Cores),
-        (busy.link, HeldBackBy::Link),
-    ];
-    let busiest = parts.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(load, _)| *load > 0.95);
+/// By the load of the dies, of their channels, of the cores, and of the link; and whether stores wait for room.
+fn held_back_by(loads: [f64; 4], waits: bool) -> HeldBackBy {
+    let parts = [HeldBackBy::Dies, HeldBackBy::Channels, HeldBackBy::Cores, HeldBackBy::Link];
+    let parts = loads.into_iter().zip(parts);
+    let busiest = parts.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(load, _)| *load > 0.95);
     match busiest {
         _ if waits => HeldBackBy::Collection,
         Some((_, part)) => part,
