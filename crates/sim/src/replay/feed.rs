@@ -66,8 +66,9 @@ impl<'a> Feed<'a> {
         self.reader.fill(&mut self.requests, LOOK_AHEAD)?;
         while self.requests.is_empty() {
             let Some(again) = self.further.next() else { return Ok(()) };
-            let round_ns = self.span_ns.map_or(0, |(first, last)| last - first + self.tick_ns());
-            self.delay_ns = self.delay_ns.checked_add(round_ns).ok_or(TraceError::Endless)?;
+            let round_ns = self.span_ns.map_or(Some(0), |(first, last)| (last - first).checked_add(self.tick_ns()));
+            let delay_ns = round_ns.and_then(|round_ns| self.delay_ns.checked_add(round_ns));
+            self.delay_ns = delay_ns.ok_or(TraceError::Endless)?;
             self.lines_before = self.lines();
             self.reader = again?;
             self.reader.fill(&mut self.requests, LOOK_AHEAD)?;

@@ -31,21 +31,23 @@ fn a_time_that_is_later_than_virtual_time_goes_is_refused() {
 
 #[test]
 fn rounds_that_go_on_behind_the_end_of_time_are_refused() {
-    let reader =
-        || TraceReader::new(&b"key,timestamp\na,0\nb,9000000000\n"[..], b"", TraceName::Csv.format(5), BadLines::Stop);
-    let mut feed = Feed::new(reader(), Box::new((0..3).map(|_| Ok(reader()))));
-    let end = loop {
-        match feed.fill() {
-            Ok(()) if feed.is_empty() => break None,
-            Ok(()) => {
-                while !feed.is_empty() {
-                    feed.next();
+    // Of the second trace one round is as long as that: with its last tick 2^64 ns, which are no zero.
+    for text in ["key,timestamp\na,0\nb,9000000000\n", "key,timestamp_ns\na,0\nb,18446744073709551615\n"] {
+        let reader = || TraceReader::new(text.as_bytes(), b"", TraceName::Csv.format(5), BadLines::Stop);
+        let mut feed = Feed::new(reader(), Box::new((0..3).map(|_| Ok(reader()))));
+        let end = loop {
+            match feed.fill() {
+                Ok(()) if feed.is_empty() => break None,
+                Ok(()) => {
+                    while !feed.is_empty() {
+                        feed.next();
+                    }
                 }
+                Err(why) => break Some(why.to_string()),
             }
-            Err(why) => break Some(why.to_string()),
-        }
-    };
-    assert!(end.expect("the third round is too late").contains("--repeat"));
+        };
+        assert!(end.expect("the third round is too late, or the second").contains("--repeat"));
+    }
 }
 
 #[test]
