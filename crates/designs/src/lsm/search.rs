@@ -64,11 +64,21 @@ impl Lsm {
         io: &mut Io<'_>,
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Option<Entry>>>, KvError> {
+        self.look_up_in(io, keys, usize::MAX)
+    }
+
+    /// The same, in the MemTable and the newest runs, so many of them.
+    pub(super) fn look_up_in(
+        &mut self,
+        io: &mut Io<'_>,
+        keys: &[&[u8]],
+        runs: usize,
+    ) -> Result<Vec<Option<Option<Entry>>>, KvError> {
         let mut found: Vec<Option<Option<Entry>>> = keys.iter().map(|key| Some(self.memtable.get(key))).collect();
         let hashes: Vec<u64> = keys.iter().map(|key| self.hash_of(key)).collect();
         let summary = Arc::clone(&self.summary);
         let mut pending: Vec<usize> = (0..keys.len()).filter(|&number| found[number] == Some(None)).collect();
-        for (level, run) in summary.runs() {
+        for (level, run) in summary.runs().take(runs) {
             let sought = pending.iter().map(|&number| (keys[number], hashes[number]));
             let wanted: Vec<_> = sought.map(|sought| self.candidate(level, run.clone(), sought)).collect();
             let (mut left, mut begin) = (Vec::new(), 0);

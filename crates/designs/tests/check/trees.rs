@@ -181,8 +181,8 @@ fn a_tree_is_taken_apart_over_many_lives() {
     life.clock = life.engine.delete_namespace(large, life.clock).0;
     let (mut lives, mut pairs) = (0, u64::MAX);
     while life.engine.is_removing() {
-        let next = life.clock + Nanos(200_000);
-        life.engine.advance(next).unwrap();
+        // Few steps: a mount begins at 0.
+        life.engine.advance(Nanos(1_000_000)).unwrap();
         let left = life.engine.utilization().pairs;
         assert!(left <= pairs, "{left} pairs, and {pairs} before");
         pairs = left;
@@ -193,7 +193,7 @@ fn a_tree_is_taken_apart_over_many_lives() {
         lives += 1;
         assert!(lives < 1000, "{left} of {stored} pairs are left");
     }
-    assert!(lives > 5, "{lives} lives");
+    assert!(lives > 20, "{lives} lives");
     life.verify(VALUE);
     let (_, listed) = life.engine.execute_in(staying, Command::List { from: None, keys_max: 1000 }, life.clock);
     let wanted = numbers.iter().map(|number| key(*number).into()).collect();

@@ -45,7 +45,10 @@ fn a_trace_is_replayed_on_every_design_and_compressed_or_not_alike() {
     }
     let table = desk.prints("replay trace --design plus --scale 1/512 --pace trace --threads 1");
     assert!(table.contains("hits / misses") && table.contains("twitter trace"), "{table}");
-    assert!(table.contains("delete mean") && !table.contains("exist mean"), "no command of that kind was sent: {table}");
+    assert!(
+        table.contains("delete mean") && !table.contains("exist mean"),
+        "no command of that kind was sent: {table}"
+    );
 }
 
 #[test]
