@@ -261,6 +261,32 @@ fn a_dump_over_the_wire_goes_on_where_keys_can_be_listed() {
     }
 }
 
+/// What was listed before the list ended, and not asked for yet, is asked for all the same.
+#[test]
+fn a_dump_over_the_wire_has_all_that_was_listed_before_the_list_ended() {
+    let desk = Desk::in_memory();
+    done(&desk, &["create", "-q", "drive.kv", "--size", "64MiB", "--design", "pink", "--value-bytes-max", "3MiB"], b"");
+    // More than come in one answer.
+    let pairs: Pairs = (0..40_000).map(|number| (format!("key {number}"), format!("value {number}"))).collect();
+    let lines: String = pairs.iter().map(|(key, value)| format!("{key},{value}\n")).collect();
+    done(&desk, &["load", "-q", "drive.kv", "-"], lines.as_bytes());
+    let bytes = std::fs::read(desk.path("drive.kv")).unwrap();
+    let file = File::options().write(true).open(desk.path("drive.kv")).unwrap();
+    let key = b"key 35000";
+    for (at, _) in bytes.windows(key.len()).enumerate().filter(|(_, found)| found == key) {
+        file.write_all_at(b"K", at as u64).unwrap();
+    }
+    let service = Service::start(&desk, "127.0.0.1:0 --log off");
+    let url = service.url("");
+    let [listed, dumped] = ["list", "dump"].map(|command| run(&desk, &["-q", command, &url], b""));
+    assert_eq!((dumped.status.code(), &dumped.stderr), (Some(2), &listed.stderr), "the error is that of the list");
+    let (keys, dumped) = (text(&listed.stdout), pairs_of(&dumped.stdout));
+    assert!(keys.lines().count() > 0, "some keys come before the list ends");
+    for key in keys.lines().filter(|key| !dumped.contains_key(*key)) {
+        assert!(!run(&desk, &["-q", "get", &url, key], b"").status.success(), "{key} can be read");
+    }
+}
+
 /// Each page of each image.
 #[test]
 #[ignore = "it takes minutes"]
