@@ -41,6 +41,8 @@ pub struct Io<'a> {
     pub background: bool,
     /// The namespace whose pairs and index it works on.
     pub(crate) namespace: NamespaceId,
+    /// Whether an iterator may want the pairs that die: not those of a namespace that is removed.
+    pub(crate) has_iterators: bool,
     /// The placement handle of what is stored: records with one handle are kept together.
     pub(crate) handle: PlacementHandle,
     /// Identifies the change, if the host may send it again.
@@ -68,6 +70,7 @@ impl<'a> Io<'a> {
             clock,
             background,
             namespace,
+            has_iterators: true,
             handle: PlacementHandle::DEFAULT,
             request: None,
             work: Nanos::ZERO,

@@ -277,6 +277,9 @@ pub struct TablePlace {
     pub pages: Vec<Grain>,
 }
 
+/// A checkpoint is due when the journal has become as long as the last one, and at least this many pages.
+const CHECKPOINT_PAGES_MIN: u64 = 16;
+
 /// The changes that are not yet in the log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Journal {
@@ -303,6 +306,11 @@ impl Journal {
             self.full.push_back(std::mem::replace(&mut bytes, next));
         }
         self.gathered = bytes;
+    }
+
+    /// Whether it has become so long that a checkpoint is due.
+    pub(crate) fn is_long(&self) -> bool {
+        self.pages > self.checkpoint_pages.max(CHECKPOINT_PAGES_MIN)
     }
 
     /// Gives up what waits to be appended.

@@ -88,10 +88,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether more lives than the drive has room for, or hardly a step of collection is left, and there is room for one of an index.
+    /// Whether more lives than the drive has room for, or hardly a step of collection is left, and there is room for one of an index. A checkpoint
+    /// that is due comes first, and with it the end of the victim that it waits for: growth would take all that collection frees, and the
+    /// journal the drive.
     fn is_stuck(&self) -> bool {
         let free = self.media.space.superblocks.free();
-        (self.is_overfull() || free <= STEP_SUPERBLOCKS) && free >= GROWTH_SUPERBLOCKS
+        let waits = self.collector.is_busy() && self.media.durable.journal.is_long();
+        (self.is_overfull() || free <= STEP_SUPERBLOCKS) && free >= GROWTH_SUPERBLOCKS && !waits
     }
 
     /// Whether more lives than the drive has room for.

@@ -67,7 +67,7 @@ impl Engine {
         let is_asked_for = self.commits.1 > 0 && self.commits.0.is_multiple_of(self.commits.1);
         let mut io = Io::new(&mut self.media, at, true);
         io.commit_journal()?;
-        if (is_asked_for || io.checkpoint_is_due()) && !self.collector.is_busy() {
+        if (is_asked_for || io.media.durable.journal.is_long()) && !self.collector.is_busy() {
             io.checkpoint(&mut self.namespaces, false)?;
         }
         Ok(())

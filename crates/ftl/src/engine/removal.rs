@@ -84,6 +84,7 @@ impl Engine {
 
 /// Removes a part of the index with its pairs. Returns whether there was one.
 fn remove_part(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<bool, KvError> {
+    io.has_iterators = false;
     let removed = namespace.index.remove_part(io);
     io.count_replaced(&mut namespace.utilization);
     removed.map_err(KvError::in_a_change)

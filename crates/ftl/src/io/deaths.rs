@@ -69,7 +69,7 @@ impl Io<'_> {
     /// As [`Io::append`]: a page of invalid mappings may have become full.
     pub(crate) fn pair_died(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
         let superblock_grains = self.media.space.packing.grains_per_superblock;
-        if !self.media.held.get_mut().die(place, grains, superblock_grains) {
+        if !self.has_iterators || !self.media.held.get_mut().die(place, grains, superblock_grains) {
             self.vacate(place, grains);
         }
         self.mapping_died(tag, place)

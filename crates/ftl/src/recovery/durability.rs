@@ -32,8 +32,6 @@ use serde::{Deserialize, Serialize};
 
 /// Records from this length on may go straight to flash.
 const LARGE_BYTES: usize = 16 << 10;
-/// A checkpoint is due when the journal has become as long as the last one, and at least this many pages.
-const CHECKPOINT_PAGES_MIN: u64 = 16;
 
 /// Bytes before the image in the first page of a checkpoint: magic, length u64, crc32c u32.
 pub(crate) const CHECKPOINT_HEAD_BYTES: usize = 16;
@@ -284,12 +282,6 @@ impl Io<'_> {
             self.flush()?;
         }
         Ok(())
-    }
-
-    /// Whether the journal of a durable drive has become so long that a checkpoint is due.
-    pub(crate) fn checkpoint_is_due(&self) -> bool {
-        let journal = &self.media.durable.journal;
-        journal.pages > journal.checkpoint_pages.max(CHECKPOINT_PAGES_MIN)
     }
 
     /// Writes a checkpoint and gives up the journal before it. The drive's last checkpoint leaves the old journal to the next
