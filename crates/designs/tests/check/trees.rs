@@ -3,8 +3,10 @@
 use crate::drive::{Medium, powered};
 use kvssd_flash::{ByteBacking, PageAddress, PowerLoss, Profile};
 use kvssd_ftl::{Design, Engine, NamespaceAttributes};
-use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Random, Reply, StoreCondition, Value};
+use kvssd_types::{Command, IteratorOptions, Key, KvError, NamespaceId, Nanos, Random, Reply, StoreCondition, Value};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 /// Pairs of the namespace that is deleted: so many deletes would be more tables than one change of the journal can name.
 const PAIRS: u64 = 9000;
@@ -200,4 +202,107 @@ fn a_tree_is_taken_apart_over_many_lives() {
     assert_eq!(listed, Ok(Reply::Listed(wanted)));
     assert_eq!(life.engine.utilization().pairs, 2 * STAYING);
     assert_eq!(life.engine.check().findings, []);
+}
+
+/// An ordered namespace, and the length of each value that it must have.
+struct Space {
+    id: NamespaceId,
+    model: BTreeMap<u64, usize>,
+}
+
+impl Space {
+    /// Stores what has few bytes beside its key, until that is refused.
+    fn fill(&mut self, life: &mut Life, mut number: impl FnMut() -> u64, key: impl Fn(u64) -> Vec<u8>) {
+        for _ in 0..30_000 {
+            let number = number();
+            match life.store(self.id, &key(number), &[number as u8; 2]) {
+                Ok(_) => drop(self.model.insert(number, 2)),
+                Err(error) => {
+                    assert_eq!(error, KvError::CapacityExceeded);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn verify(&self, life: &mut Life, key: impl Fn(u64) -> Vec<u8>) {
+        let (_, listed) = life.engine.execute_in(self.id, Command::List { from: None, keys_max: 1 << 20 }, life.clock);
+        let wanted = self.model.keys().map(|&number| key(number).into()).collect();
+        assert!(listed == Ok(Reply::Listed(wanted)), "{} has other keys", self.id);
+        for (&number, &length) in &self.model {
+            let key = key(number);
+            let command = Command::Retrieve { key: Key::new(&key).unwrap(), offset_bytes: 0, length_bytes: u32::MAX };
+            let reply = life.run(self.id, command);
+            let Ok(Reply::Retrieved { value, .. }) = reply else { panic!("{} key {number}: {reply:?}", self.id) };
+            assert_eq!(value.into_bytes(), vec![number as u8; length], "{} key {number}", self.id);
+        }
+    }
+}
+
+/// Trees that come and go on a small drive, beside each other and over many lives: changes, iterators that stay open, and full drives.
+fn come_and_go(name: &str, seed: u64) {
+    let mut random = Random::new(seed);
+    let mut choose = |choices: &[usize]| choices[random.below(choices.len() as u64) as usize];
+    let (rest, length_max, keys) =
+        (choose(&[0, 60, 240]), choose(&[1, 10, 400]), choose(&[1000, 20_000, 1 << 40]) as u64);
+    let (superblocks, deletes) = (choose(&[48, 64]).to_string(), choose(&[0, 2000, 9000]) as u64);
+    let key = |number: u64| [&number.to_be_bytes()[..], &vec![b'k'; rest]].concat();
+    let (drive, mut life) = Drive::new(&kvssd_designs::named(name).unwrap(), &superblocks, "600000");
+    let mut spaces = [(); 2].map(|()| Space { id: life.create(), model: BTreeMap::new() });
+    for _ in 0..12_000 {
+        let space = &mut spaces[random.below(2) as usize];
+        let number = random.below(keys);
+        match random.below(20_000) {
+            dice if dice < deletes => {
+                let key = key(number);
+                match life.run(space.id, Command::Delete { key: Key::new(&key).unwrap() }) {
+                    Ok(_) => assert!(space.model.remove(&number).is_some()),
+                    Err(KvError::KeyNotFound) => assert!(!space.model.contains_key(&number)),
+                    Err(KvError::CapacityExceeded) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            10_000..10_020 => drop(life.run(space.id, Command::CreateIterator { options: IteratorOptions::default() })),
+            10_020..10_026 => {
+                life.clock = life.engine.delete_namespace(space.id, life.clock).0;
+                *space = Space { id: life.create(), model: BTreeMap::new() };
+            }
+            10_026..10_050 => {
+                if random.below(2) == 0 {
+                    life.engine.close().unwrap();
+                }
+                life = drive.mount();
+                if random.below(4) == 0 {
+                    assert_eq!(life.engine.check().findings, []);
+                    spaces.iter().for_each(|space| space.verify(&mut life, key));
+                }
+            }
+            10_050..10_055 => space.fill(&mut life, || random.below(keys), key),
+            10_055..10_200 => life.clock += Nanos(random.below(20_000_000)),
+            _ => {
+                let length = random.below(length_max as u64) as usize;
+                match life.store(space.id, &key(number), &vec![number as u8; length]) {
+                    Ok(_) => drop(space.model.insert(number, length)),
+                    Err(error) => assert_eq!(error, KvError::CapacityExceeded),
+                }
+            }
+        }
+    }
+    spaces.iter().for_each(|space| space.verify(&mut life, key));
+    assert_eq!(life.engine.check().findings, []);
+}
+
+mod campaigns {
+    use super::*;
+
+    #[test]
+    #[ignore = "a campaign: .ci/run has it"]
+    fn trees_that_come_and_go_lose_nothing_and_leave_nothing() {
+        let seeds: u64 = std::env::var("SEEDS").map_or(4, |seeds| seeds.parse().unwrap());
+        thread::scope(|scope| {
+            for name in ["rhik", "iter", "pink", "tessera", "original"] {
+                scope.spawn(move || (0..seeds).for_each(|seed| come_and_go(name, seed)));
+            }
+        });
+    }
 }
