@@ -19,7 +19,7 @@ const READ: OpenOptions = OpenOptions { sync: false, read_only: true, cache_byte
 /// Steps after which older copies are made.
 pub const MOMENTS: [usize; 4] = [1500, 2500, 3500, 4500];
 /// All steps.
-const STEPS: usize = 6400;
+const STEPS: usize = 7300;
 /// Keys of each namespace.
 const KEYS: u64 = 3000;
 /// What a drive of each design has of DRAM: too little for its index, so that parts of it are needed from flash.
