@@ -183,16 +183,12 @@ impl Index for Lsm {
     }
 
     fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError> {
-        let unasked = moves.iter().map(|pair| (pair.tag, pair.from)).filter(|(_, from)| !self.bound.contains(from));
-        let unasked: Vec<(u64, Grain)> = unasked.collect();
-        let asked: BTreeMap<Grain, Option<bool>> =
-            unasked.iter().map(|&(_, from)| from).zip(self.are_bound(io, &unasked)?).collect();
         for pair in moves {
             let Move { tag, from, to, grains, .. } = *pair;
-            pair.fate = match asked.get(&from) {
-                None | Some(Some(true)) => Fate::Moved,
-                Some(Some(false)) => Fate::Dead,
-                Some(None) => Fate::Unreadable,
+            pair.fate = match readable(self.is_bound(io, tag, from))? {
+                Some(true) => Fate::Moved,
+                Some(false) => Fate::Dead,
+                None => Fate::Unreadable,
             };
             if pair.fate != Fate::Moved {
                 continue;

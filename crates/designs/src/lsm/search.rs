@@ -81,12 +81,10 @@ impl Lsm {
         for (level, run) in summary.runs().take(runs) {
             let sought = pending.iter().map(|&number| (keys[number], hashes[number]));
             let wanted: Vec<_> = sought.map(|sought| self.candidate(level, run.clone(), sought)).collect();
-            let (mut left, mut begin) = (Vec::new(), 0);
-            while begin < pending.len() {
-                let (pages, count) = pages_of_first(&wanted[begin..], self.step_pages);
-                self.tables.fetch(io, &pages);
-                let end = begin + count;
-                for (&number, page) in pending[begin..end].iter().zip(&wanted[begin..end]) {
+            let mut left = Vec::new();
+            for (numbers, pages) in pending.chunks(self.step_pages).zip(wanted.chunks(self.step_pages)) {
+                self.tables.fetch(io, &pages.iter().flatten().copied().collect::<Vec<_>>());
+                for (&number, page) in numbers.iter().zip(pages) {
                     let Some((id, page)) = *page else {
                         left.push(number);
                         continue;
@@ -97,25 +95,9 @@ impl Lsm {
                         None => found[number] = None,
                     }
                 }
-                begin = end;
             }
             pending = left;
         }
         Ok(found)
     }
-}
-
-/// The pages that the first of some look-ups want, so many at the most, and how many look-ups those are. Look-ups in the order of their keys
-/// share them.
-fn pages_of_first(wanted: &[Option<(TableId, usize)>], pages_max: usize) -> (Vec<(TableId, usize)>, usize) {
-    let mut pages = Vec::new();
-    for (number, page) in wanted.iter().enumerate() {
-        if let Some(page) = page.filter(|page| pages.last() != Some(page)) {
-            if pages.len() == pages_max {
-                return (pages, number);
-            }
-            pages.push(page);
-        }
-    }
-    (pages, wanted.len())
 }
