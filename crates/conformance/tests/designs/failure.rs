@@ -8,18 +8,23 @@ use kvssd_ftl::NamespaceAttributes;
 use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, Random, Reply, StoreCondition, Value};
 use std::sync::{Arc, Mutex};
 
-/// A medium that fails to take one of its writes, and takes those behind it again.
+/// A medium that fails one of its writes, or one of its reads, and does those behind it again.
 struct Struck {
     medium: PowerCut,
     writes_left: u64,
+    reads_left: u64,
 }
 
 impl Struck {
     fn strike(&mut self) -> Result<(), MediaError> {
-        let before = self.writes_left;
-        self.writes_left = before.wrapping_sub(1);
-        if before == 0 { Err(MediaError::Failed("struck".to_owned())) } else { Ok(()) }
+        count(&mut self.writes_left)
     }
+}
+
+fn count(left: &mut u64) -> Result<(), MediaError> {
+    let before = *left;
+    *left = before.wrapping_sub(1);
+    if before == 0 { Err(MediaError::Failed("struck".to_owned())) } else { Ok(()) }
 }
 
 impl Backing for Struck {
@@ -29,6 +34,7 @@ impl Backing for Struck {
     }
 
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
+        count(&mut self.reads_left)?;
         self.medium.page(page)
     }
 
@@ -93,7 +99,8 @@ fn a_write_that_fails_before_a_command_loses_nothing() {
             let medium = Arc::clone(&medium);
             PowerCut::new(medium, profile.geometry, PowerLoss::Protected, Nanos::MAX, Random::new(1))
         };
-        let mut engine = design.build(&profile, Box::new(Struck { medium: powered(), writes_left })).unwrap();
+        let mut engine =
+            design.build(&profile, Box::new(Struck { medium: powered(), writes_left, reads_left: u64::MAX })).unwrap();
         engine.checkpoint_every(1);
         let (mut clock, mut versions) = (Nanos::ZERO, [0u8; 800]);
         let mut random = Random::new(writes_left);
@@ -127,4 +134,48 @@ fn a_write_that_fails_before_a_command_loses_nothing() {
             assert!(value == Value::from(&[version; 2900][..]), "write {writes_left}, key {key:?}");
         }
     }
+}
+
+/// A page that a mount could not read now may be there the next time: it must not be passed over as one that is damaged.
+#[test]
+fn a_read_that_fails_in_a_mount_loses_nothing() {
+    let design = kvssd_designs::named("plus").unwrap();
+    let profile = design.tiny_profile(&[("memory.power_loss", PowerLoss::Protected.name())]).unwrap();
+    let used = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
+    let on = |medium: &Arc<Mutex<ByteBacking>>| {
+        PowerCut::new(Arc::clone(medium), profile.geometry, PowerLoss::Protected, Nanos::MAX, Random::new(1))
+    };
+    let mut engine = design.build(&profile, Box::new(on(&used))).unwrap();
+    let (mut clock, mut random, mut versions) = (Nanos::ZERO, Random::new(1), [0u8; 800]);
+    for _ in 0..6000 {
+        let key = random.below(800) as usize;
+        let version = versions[key] % 250 + 1;
+        let (key_bytes, value) = (key.to_be_bytes(), Value::from(&[version; 700][..]));
+        let store = Command::Store { key: Key::new(&key_bytes).unwrap(), value, condition: StoreCondition::Always };
+        let (done, reply) = engine.execute(store, clock);
+        reply.unwrap();
+        (clock, versions[key]) = (done, version);
+    }
+    drop(engine);
+    let (mut refused, mut mounted) = (0, 0);
+    for reads_left in (0..300).step_by(3) {
+        let medium = Arc::new(Mutex::new(used.lock().unwrap().clone()));
+        let struck = Struck { medium: on(&medium), writes_left: u64::MAX, reads_left };
+        match design.mount(&profile, Box::new(struck)) {
+            Ok((engine, _)) => {
+                mounted += 1;
+                let _ = engine.close();
+            }
+            Err(_) => refused += 1,
+        }
+        let (mut engine, report) = design.mount(&profile, Box::new(on(&medium))).unwrap();
+        for (key, &version) in versions.iter().enumerate().filter(|(_, version)| **version > 0) {
+            let key_bytes = key.to_be_bytes();
+            let (key, length_bytes) = (Key::new(&key_bytes).unwrap(), 700);
+            let retrieved = engine.execute(Command::Retrieve { key, offset_bytes: 0, length_bytes }, report.took).1;
+            let Ok(Reply::Retrieved { value, .. }) = retrieved else { panic!("read {reads_left}: {retrieved:?}") };
+            assert!(value == Value::from(&[version; 700][..]), "read {reads_left}, key {key:?}");
+        }
+    }
+    assert!(refused > 20 && mounted > 20, "{refused} mounts were refused, {mounted} were not");
 }

@@ -77,14 +77,9 @@ impl<F: SectionForm> View<'_, '_, F> {
             return Ok(true);
         }
         let edited = self.sections.edit(self.io, section, edit);
-        let comparisons = match self.is_redo() {
-            // Its keys cannot be read, as if the drive had been closed: the mount goes on without it.
-            true => match readable(edited)? {
-                Some(comparisons) => comparisons,
-                None => return Ok(true),
-            },
-            false => edited?,
-        };
+        // A mount goes on without a section that is damaged: its keys cannot be read, as if the drive had been closed.
+        let edited = if self.is_redo() { readable(edited)? } else { Some(edited?) };
+        let Some(comparisons) = edited else { return Ok(true) };
         self.compare(comparisons.unwrap_or(0).into());
         self.sections.keep_to_budget(self.io)?;
         Ok(comparisons.is_some())
