@@ -204,6 +204,33 @@ fn a_tree_is_taken_apart_over_many_lives() {
     assert_eq!(life.engine.check().findings, []);
 }
 
+/// A removal keeps nothing for iterators of another namespace, which cannot see it; and a store that its quota refuses does not wait for it.
+#[test]
+fn a_removal_concerns_no_other_namespace() {
+    let (_, mut life) = Drive::new(&kvssd_designs::named("iter").unwrap(), "64", "900000");
+    let large = life.create();
+    let attributes = NamespaceAttributes { quota_bytes: Some(1000), ..NamespaceAttributes::PLAIN };
+    let bounded = life.engine.create_namespace(attributes, life.clock).1.unwrap();
+    (0..3000).for_each(|number| drop(life.store(large, &key(number), b"").unwrap()));
+    life.store(NamespaceId::FIRST, b"a key", VALUE).unwrap();
+    life.run(NamespaceId::FIRST, Command::CreateIterator { options: IteratorOptions::default() }).unwrap();
+    let kept = |life: &Life| life.engine.dram().parts()["held_records"];
+    let (kept_before, live_bytes) = (kept(&life), life.engine.utilization().live_bytes);
+
+    life.clock = life.engine.delete_namespace(large, life.clock).0;
+    let key = Key::new(b"another").unwrap();
+    let store = Command::Store { key, value: Value::from(&[1; 2000][..]), condition: StoreCondition::Always };
+    assert_eq!(life.engine.execute_in(bounded, store, life.clock).1, Err(KvError::CapacityExceeded));
+    assert!(life.engine.is_removing(), "its end makes no room in a quota");
+
+    while life.engine.is_removing() {
+        life.clock += Nanos(1_000_000);
+        life.engine.advance(life.clock).unwrap();
+    }
+    assert_eq!(kept(&life), kept_before);
+    assert!(life.engine.utilization().live_bytes < live_bytes / 4, "{:?}", life.engine.utilization());
+}
+
 /// An ordered namespace, and the length of each value that it must have.
 struct Space {
     id: NamespaceId,

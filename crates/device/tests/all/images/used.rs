@@ -18,7 +18,7 @@ const READ: OpenOptions = OpenOptions { sync: false, read_only: true, cache_byte
 
 /// Steps after which older copies are made.
 pub const MOMENTS: [usize; 4] = [1500, 2500, 3500, 4500];
-/// All steps.
+/// All steps: so many that what each design needs lies in part where something else was at one of the moments.
 const STEPS: usize = 7300;
 /// Keys of each namespace.
 const KEYS: u64 = 3000;
