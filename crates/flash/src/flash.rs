@@ -343,6 +343,12 @@ impl Flash {
         self.pages_brought
     }
 
+    /// See [`Nand::warm`].
+    #[inline]
+    pub fn warm(&self, places: &[(PageAddress, usize)]) {
+        self.nand.warm(places);
+    }
+
     /// See [`Nand::is_programmed`].
     #[must_use]
     #[inline]

@@ -70,7 +70,7 @@ impl Media {
     /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer. A hint.
     pub(crate) fn warm(&self, places: &[Grain]) {
         let places: Vec<_> = places.iter().map(|&place| self.space.packing.start_of(place)).collect();
-        self.flash.backing().warm(&places);
+        self.flash.warm(&places);
     }
 
     /// The value of a record whose first page was seen.
