@@ -16,7 +16,7 @@ use crate::layout::packing::{Packing, RecordLayout};
 use crate::namespace::{Maker, Namespaces};
 use crate::recovery::MountReport;
 use crate::space::superblock::Superblocks;
-use crate::space::validity::{AskIndex, GrainBitmap, InvalidMappings, Validity};
+use crate::space::validity::{GrainBitmap, InvalidMappings, PageCounters, Validity};
 use kvssd_flash::codec::OOB_HEAD_BYTES;
 use kvssd_flash::{Backing, Flash, Geometry, PowerLoss, Profile, ProfileError};
 use kvssd_types::VALUE_BYTES_MAX;
@@ -221,7 +221,7 @@ impl Design {
         match self.validity {
             ValidityKind::GrainBitmap => Box::new(GrainBitmap::new(packing, self.room(geometry).grains)),
             ValidityKind::InvalidMappings => Box::new(InvalidMappings::new(packing, geometry)),
-            ValidityKind::AskIndex => Box::new(AskIndex::new(packing, geometry.pages())),
+            ValidityKind::AskIndex => Box::new(PageCounters::new(packing, geometry.pages())),
         }
     }
 
@@ -257,7 +257,7 @@ impl Design {
         Behind::new(self.stores_behind_max).dram(&mut dram);
         match self.validity {
             ValidityKind::GrainBitmap => GrainBitmap::charge(room.grains, &mut dram),
-            ValidityKind::AskIndex => AskIndex::charge(&packing, geometry.pages(), &mut dram),
+            ValidityKind::AskIndex => PageCounters::charge(&packing, geometry.pages(), &mut dram),
             ValidityKind::InvalidMappings => {
                 let page_bytes = packing.page_bytes();
                 let spills = superblocks / 2 * InvalidMappings::spills_max(&packing, page_bytes);

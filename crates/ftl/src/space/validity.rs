@@ -8,14 +8,13 @@
 //!
 //! A validity is pure state: it never touches flash. The engine writes and reads for it.
 
-mod ask_index;
 mod grain_bitmap;
 mod invalid_mappings;
 mod page_counters;
 
-pub use ask_index::AskIndex;
 pub use grain_bitmap::GrainBitmap;
 pub use invalid_mappings::InvalidMappings;
+pub use page_counters::PageCounters;
 
 use crate::dram::DramUse;
 use crate::layout::address::Grain;

@@ -105,7 +105,7 @@ impl Validity for InvalidMappings {
     }
 
     fn live_grains_of(&self, page: PageAddress) -> u32 {
-        self.counters.get(page)
+        self.counters.live_grains_of(page)
     }
 
     fn pair_died(&mut self, tag: u64, place: Grain) -> Option<Spill> {
@@ -180,7 +180,7 @@ impl Validity for InvalidMappings {
 
     fn save(&self) -> Vec<u8> {
         assert!(self.victims.is_empty(), "a checkpoint is written when no victim is open");
-        postcard::to_allocvec(&(self.counters.saved(), &self.buffers, &self.spills)).expect("counters are plain data")
+        postcard::to_allocvec(&(self.counters.counts(), &self.buffers, &self.spills)).expect("counters are plain data")
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Option<()> {
@@ -191,7 +191,7 @@ impl Validity for InvalidMappings {
         if !is_ours {
             return None;
         }
-        self.counters.restore(live_grains)?;
+        self.counters.set_counts(live_grains)?;
         (self.buffers, self.spills) = (buffers, spills);
         self.spills_count = self.spills.iter().map(|spills| spills.len() as u64).sum();
         Some(())
@@ -200,7 +200,7 @@ impl Validity for InvalidMappings {
     fn dram(&self, dram: &mut DramUse) {
         InvalidMappings::charge(
             &self.packing,
-            self.counters.pages(),
+            self.counters.counts().len() as u64,
             self.buffers.len() as u64,
             self.page_bytes,
             self.spills_count,
