@@ -38,13 +38,21 @@ struct Whole {
     is_noted: AtomicBool,
 }
 
+/// What a file is that lies where a new image was to be made.
+fn in_the_way(files: &Arc<dyn Files>, path: &Path) -> ImageFault {
+    let mut begin = [0; MAGIC_UNFINISHED.len()];
+    // One that is being made is locked.
+    let read = Disk::open(files, path, true).and_then(|disk| disk.read(0, &mut begin, "the header"));
+    if read.is_ok() && begin == MAGIC_UNFINISHED { ImageFault::Unfinished } else { ImageFault::Exists }
+}
+
 impl Disk {
     /// A new file, locked, that says that it is not finished.
     pub(super) fn create(files: &Arc<dyn Files>, path: &Path) -> Result<Disk, ImageError> {
         let fail = |fault| ImageError { path: path.to_owned(), fault };
         let file = files.create_new(path).map_err(|error| {
             fail(match error.kind() {
-                io::ErrorKind::AlreadyExists => ImageFault::Exists,
+                io::ErrorKind::AlreadyExists => in_the_way(files, path),
                 _ => failed("create it", &error),
             })
         })?;

@@ -105,9 +105,12 @@ fn an_image_that_was_not_finished_says_so() {
         fs::write(&path, &bytes[..length]).unwrap();
         assert_eq!(refused(&path, WRITE).fault, ImageFault::Unfinished);
     }
+    let made_again = || ImageBacking::create(&path, GEOMETRY, "", CREATE).unwrap_err().fault;
+    assert_eq!(made_again(), ImageFault::Unfinished);
     fs::remove_file(&path).unwrap();
     let mut image = ImageBacking::create(&path, GEOMETRY, "", CREATE).unwrap();
     image.program(UnitAddress(0), unit(1), Span::NONE).unwrap();
+    assert_eq!(made_again(), ImageFault::Exists, "somebody is making it");
     drop(image);
     assert_eq!(refused(&path, WRITE).fault, ImageFault::Unfinished, "it was never committed");
 }
