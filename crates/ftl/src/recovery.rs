@@ -261,7 +261,7 @@ pub(crate) fn last_checkpoint(io: &mut Io<'_>, pages: &Numbered) -> Result<(std:
             return Ok((start..start + count, image));
         }
     }
-    Err(damaged("it has no checkpoint (was it ever formatted?)"))
+    Err(damaged("it has no checkpoint: it was never formatted, or copied while it was written to"))
 }
 
 /// The changes in the journal pages from number `first` on, and how many pages these are.

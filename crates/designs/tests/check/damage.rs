@@ -235,13 +235,13 @@ fn another_design_geometry_or_no_drive_is_refused() {
         let mut empty = victim.before.clone();
         empty.pages.iter_mut().for_each(|page| *page = None);
         empty.staged.clear();
-        victim.fails("an empty drive", &[victim.check(&empty)], &["was it ever formatted"], Harm::NotMounted);
+        victim.fails("an empty drive", &[victim.check(&empty)], &["it was never formatted"], Harm::NotMounted);
         let mut rubbish = victim.before.clone();
         rubbish.pages.iter_mut().flatten().for_each(|bytes| bytes.fill(0xa5));
         rubbish.staged.fill(0xa5);
         let report = victim.check(&rubbish);
         assert!(report.pages_unreadable > 100, "{report}");
-        victim.fails("rubbish", &[report], &["was it ever formatted"], Harm::NotMounted);
+        victim.fails("rubbish", &[report], &["it was never formatted"], Harm::NotMounted);
     });
 }
 
