@@ -49,7 +49,8 @@ use world::WorldOptions;
   kvssd namespace create drive.kv --name accounts --ordered
   kvssd serve drive.kv                          an NVMe/TCP target on this machine, port 4420
 
-Exit status: 0 done; 1 no such key, losses or findings; 2 not possible as asked, or a bad image; 3 full or failed; 130 interrupted")]
+Exit status: 0 done; 1 no such key, losses or findings; 2 not possible as asked, or a bad image; 3 full or failed;
+4 another process has the image; 130 interrupted")]
 pub struct Arguments {
     /// Tells nothing on the way: no bars, no lines of progress; results and errors alone
     #[arg(long, short, global = true)]

@@ -235,7 +235,8 @@ impl Failure {
         move |why| Failure::Input { path: path.to_owned(), why }
     }
 
-    /// 1 for an answer that is no, 3 for what failed, 130 for an interrupt, 2 for the rest: what the user can change.
+    /// 1 for an answer that is no, 3 for what failed, 4 for an image that another process has, which may be tried again, 130 for an interrupt, 2
+    /// for the rest: what the user can change.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Load { why, .. } | Failure::Untold { why, .. } => return why.code(),
@@ -267,6 +268,7 @@ impl Failure {
                 ..
             } => 3,
             Failure::Output { why, .. } if is_full(why) => 3,
+            Failure::Store { error: StoreError::Locked { .. }, .. } => 4,
             _ => 2,
         })
     }

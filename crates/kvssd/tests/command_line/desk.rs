@@ -68,7 +68,7 @@ impl Desk {
         command
     }
 
-    fn run(&self, arguments: &str) -> Output {
+    pub fn run(&self, arguments: &str) -> Output {
         self.command(arguments).output().expect("the program starts")
     }
 

@@ -332,7 +332,6 @@ fn what_cannot_be_served_is_said_in_a_line() {
     desk.prints("create other.kv --size 64MiB");
     for (arguments, names) in [
         ("serve nothing.kv", &["nothing.kv", "no such file"][..]),
-        ("serve drive.kv --listen 127.0.0.1:0", &["drive.kv", "in use"]),
         (taken.as_str(), &["cannot listen on", "127.0.0.1"]),
         ("serve other.kv --listen nowhere", &["--listen"]),
         ("serve other.kv --nqn drive", &["--nqn", "nqn."]),
@@ -345,6 +344,10 @@ fn what_cannot_be_served_is_said_in_a_line() {
     ] {
         assert_eq!(desk.wrong_with_refusal(arguments, names), None, "kvssd {arguments}");
     }
+    let second = desk.run("serve drive.kv --listen 127.0.0.1:0");
+    let message = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(4), "{message}");
+    assert!(message.contains("drive.kv") && message.contains("in use"), "{message}");
     assert_eq!(service.end("-TERM"), Some(0));
 }
 

@@ -352,7 +352,7 @@ fn an_image_in_use_names_its_holder() {
             std::thread::sleep(std::time::Duration::from_millis(300 * time));
             let output = run(&desk, &["get", "drive.kv", "a"], b"");
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
-            if output.status.code() == Some(2) && message.contains(&format!("process {}", holder.id())) {
+            if output.status.code() == Some(4) && message.contains(&format!("process {}", holder.id())) {
                 return Some((holder, input, message));
             }
             drop(input);
