@@ -257,15 +257,11 @@ impl DbBenchSession {
                 };
                 Ok((done, Step::Begin))
             }
+            // Pairs are the operations of all threads together, and the others have read the last.
+            Step::Seek(scan) | Step::Next(scan) if phase.has_read_all() => self.destroy(&scan, at, phase),
             Step::Seek(scan) => self.seek(scan, at, phase),
             Step::Next(scan) => self.next(scan, at, phase),
-            Step::Destroy(scan) => {
-                let command = Command::DestroyIterator { iterator: scan.iterator };
-                let (done, _) = self.submit(command, at, "destroy", phase)?;
-                self.memory.end_iterator(scan.sees);
-                phase.measured.sequences.entry("query").or_default().add(done - scan.began);
-                Ok((done, Step::Begin))
-            }
+            Step::Destroy(scan) => self.destroy(&scan, at, phase),
             Step::Change => {
                 let record = phase.random.below(self.memory.records());
                 let deletes = phase.benchmark.changes_beside().unwrap_or(0);
@@ -362,4 +358,11 @@ struct Phase {
     begun: u64,
     random: Random,
     measured: Measured,
+}
+
+impl Phase {
+    /// Whether its operations are pairs, and all of them were read.
+    fn has_read_all(&self) -> bool {
+        self.benchmark == DbBenchmark::ReadSeq && self.begun == self.operations
+    }
 }

@@ -49,7 +49,16 @@ impl DbBenchSession {
         Ok((done, if goes_on && scan.left > 0 { Step::Next(scan) } else { Step::Destroy(scan) }))
     }
 
-    /// Whether a pair is the one that must come next, or there is none; gives whether there may be more.
+    /// Ends a range.
+    pub(super) fn destroy(&mut self, scan: &Scan, at: Nanos, phase: &mut Phase) -> Result<(Nanos, Step), SimError> {
+        let command = Command::DestroyIterator { iterator: scan.iterator };
+        let (done, _) = self.submit(command, at, "destroy", phase)?;
+        self.memory.end_iterator(scan.sees);
+        phase.measured.sequences.entry("query").or_default().add(done - scan.began);
+        Ok((done, Step::Begin))
+    }
+
+    /// Whether a pair is the one that must come next, or there is none; gives whether the range goes on.
     fn verify(&mut self, scan: &mut Scan, pairs: &[IteratedPair], phase: &mut Phase) -> bool {
         let expected = self.memory.next_at(scan.record, scan.sees);
         let is_right = match (pairs, &expected) {
@@ -62,10 +71,8 @@ impl DbBenchSession {
         phase.measured.verified_retrieves += u64::from(is_right);
         phase.measured.failed_retrieves += u64::from(!is_right);
         phase.measured.retrieved_bytes += pairs.len() as u64 * u64::from(self.bench.value_bytes);
-        if phase.benchmark == DbBenchmark::ReadSeq {
-            phase.begun = (phase.begun + 1).min(phase.operations);
-        }
         scan.record = expected.as_ref().map_or(self.memory.records(), |(record, _)| record + 1);
-        is_right && expected.is_some()
+        phase.begun += u64::from(phase.benchmark == DbBenchmark::ReadSeq);
+        is_right && expected.is_some() && !phase.has_read_all()
     }
 }

@@ -59,3 +59,17 @@ fn values_that_are_not_there_are_not_retrieved() {
         "10 000 draws of 20 000 keys leave 61 % out, and {retrieved:.0} of 2000 were found"
     );
 }
+
+/// What is counted is what was read: threads share the operations, as those of all other benchmarks do.
+#[test]
+fn pairs_that_threads_read_in_order_are_the_operations() {
+    let mut session = session("iter");
+    session.run(DbBenchmark::FillSeq, 20_000, &mut Quiet).unwrap();
+    for threads in [1, 2] {
+        session.set(1, threads);
+        let report = session.run(DbBenchmark::ReadSeq, 4_000, &mut Quiet).unwrap().report;
+        let read = report.retrieved_bytes_s * report.simulated_ns as f64 / 1e9 / 1000.0;
+        assert!((read - 4_000.0).abs() < 0.5, "{threads} threads read {read} pairs");
+        assert_eq!((report.operations, report.failed_retrieves), (4_000, 0));
+    }
+}
