@@ -11,7 +11,7 @@ use crate::experiment::{Experiment, Named, Work, YcsbWork};
 use crate::report::RunReport;
 use crate::rounds::Rounds;
 use crate::setup::Setup;
-use crate::workload::{Distribution, SizeDistribution, YcsbCore};
+use crate::workload::{Distribution, SizeDistribution, ValueSizes, YcsbCore};
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, DesignError};
 use kvssd_measure::Observer;
@@ -129,8 +129,10 @@ impl Bench {
             return Err(SimError::Setup(format!("--fill {} must be above 0 and at most 1", self.fill)));
         }
         let testbed = Testbed::load(&self.designs, &self.profile, self.scale, &self.overrides)?;
+        // The same for all seeds: as many records.
+        let sizes = ValueSizes::new(self.value_distribution, self.value_bytes, 0)?;
         let experiment = |design: &Design| {
-            let fitting = || Setup::records_of(self.fill, design, &testbed.scaled, self.key_bytes, self.value_bytes);
+            let fitting = || Setup::records_of(self.fill, design, &testbed.scaled, self.key_bytes, &sizes);
             let records = self.records.unwrap_or_else(fitting);
             let work = YcsbWork {
                 workload: Named(self.workload),

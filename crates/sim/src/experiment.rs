@@ -76,14 +76,14 @@ impl Experiment {
         Ok(runs.into_iter().map(|run| run.report).collect())
     }
 
-    /// The part of the flash that the records of a workload of YCSB fill, each as large as the largest; none of other work.
+    /// The part of the flash that the records of a workload of YCSB fill; none of other work.
     ///
     /// # Errors
     /// When this program has no such drive.
     pub fn filled_share(&self) -> Result<Option<f64>, SimError> {
         let Work::Ycsb(work) = &self.work else { return Ok(None) };
         let Bed { design, profile, .. } = self.bed()?;
-        let charged = Setup::bytes_charged(&design, &profile, work.key_bytes, work.value_bytes);
+        let charged = Setup::bytes_charged(&design, &profile, work.key_bytes, &work.sizes()?);
         Ok(Some(work.records as f64 * charged / profile.geometry.raw_bytes() as f64))
     }
 

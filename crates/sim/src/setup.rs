@@ -49,13 +49,13 @@ impl Setup {
     /// (section V-B), with 100 M pairs of 8 + 1000 bytes, which is 1 KiB with the head and padding, on 128 GiB.
     pub const FILL: f64 = 100e6 * 1024.0 / (128u64 << 30) as f64;
 
-    /// The records that fill that part of a drive's flash, with all that a design gives to a record. Where the reserves of
+    /// The records that fill that part of a drive's flash, with all that a design gives to a record of a mean size. Where the reserves of
     /// garbage collection leave less, or the index takes no more pairs, they fill 90 % of what
     /// there is: the index takes some of it. Where it takes more than the rest, as of small pairs, there are as many as leave it room.
     #[must_use]
-    pub fn records_of(fill: f64, design: &Design, profile: &Profile, key_bytes: usize, value_bytes: u32) -> u64 {
+    pub fn records_of(fill: f64, design: &Design, profile: &Profile, key_bytes: usize, sizes: &ValueSizes) -> u64 {
         const SHARE_OF_CAPACITY: f64 = 0.9;
-        let charged = Setup::bytes_charged(design, profile, key_bytes, value_bytes);
+        let charged = Setup::bytes_charged(design, profile, key_bytes, sizes);
         let share = profile.geometry.raw_bytes() as f64 * fill / charged;
         let fits = design.capacity_bytes(profile) as f64 * SHARE_OF_CAPACITY / charged;
         let known = design.pairs_max(profile).map_or(f64::MAX, |pairs| pairs as f64 * SHARE_OF_CAPACITY);
@@ -63,13 +63,14 @@ impl Setup {
         Setup::with_room_for_index(records, charged, design, profile, key_bytes)
     }
 
-    /// The bytes of flash that a record takes, with all that a design gives to it.
-    pub(crate) fn bytes_charged(design: &Design, profile: &Profile, key_bytes: usize, value_bytes: u32) -> f64 {
-        let head = RecordHead { key_bytes: key_bytes as u32, value_bytes };
-        match design.takes_keys() {
-            true => design.packing(&profile.geometry).bytes_charged(&head) as f64,
-            false => f64::from(value_bytes.max(1).next_multiple_of(BLOCK_BYTES)),
+    /// The bytes of flash that a record takes in the mean, with all that a design gives to it. On a block drive each has room for the largest.
+    pub(crate) fn bytes_charged(design: &Design, profile: &Profile, key_bytes: usize, sizes: &ValueSizes) -> f64 {
+        if !design.takes_keys() {
+            return f64::from(sizes.bytes_max().max(1).next_multiple_of(BLOCK_BYTES));
         }
+        let packing = design.packing(&profile.geometry);
+        let key_bytes = key_bytes as u32;
+        sizes.mean_of(|value_bytes| packing.bytes_charged(&RecordHead { key_bytes, value_bytes }) as f64)
     }
 
     /// At most `records`, so many that they and the index fit.
@@ -97,8 +98,8 @@ impl Setup {
     /// The records of which each of several designs is filled as far as [`Setup::FILL`], or as it can.
     #[must_use]
     pub fn default_records(designs: &[Design], profile: &Profile, key_bytes: usize, value_bytes: u32) -> u64 {
-        let records =
-            designs.iter().map(|design| Setup::records_of(Setup::FILL, design, profile, key_bytes, value_bytes));
+        let sizes = ValueSizes::constant(value_bytes);
+        let records = designs.iter().map(|design| Setup::records_of(Setup::FILL, design, profile, key_bytes, &sizes));
         records.min().unwrap_or(1)
     }
 

@@ -21,16 +21,19 @@ impl Experiment {
     /// As [`Experiment::check`].
     pub fn memory_bytes(&self) -> Result<u64, SimError> {
         let bed = self.bed()?;
-        let (records, key_bytes, value_bytes) = match &self.work {
-            Work::Ycsb(work) => (work.records, work.key_bytes as u32, work.value_bytes),
-            Work::DbBench(work) => (work.records, work.key_bytes as u32, work.value_bytes),
+        let packing = bed.design.packing(&bed.profile.geometry);
+        let of = |key_bytes: u32, value_bytes: u32| packing.bytes_charged(&RecordHead { key_bytes, value_bytes });
+        let (records, charged) = match &self.work {
+            Work::Ycsb(work) => {
+                let of_size = |value_bytes| of(work.key_bytes as u32, value_bytes) as f64;
+                (work.records, work.sizes()?.mean_of(of_size) as u64)
+            }
+            Work::DbBench(work) => (work.records, of(work.key_bytes as u32, work.value_bytes)),
             Work::Kvbench(work) => {
                 let bench = work.parsed()?;
-                (bench.records, bench.key_lengths.bytes_min(), bench.value_sizes.bytes_min())
+                (bench.records, of(bench.key_lengths.bytes_min(), bench.value_sizes.bytes_min()))
             }
         };
-        let head = RecordHead { key_bytes, value_bytes };
-        let charged = bed.design.packing(&bed.profile.geometry).bytes_charged(&head);
         let pieces = charged.div_ceil(PIECE_BYTES).max(1);
         let in_flash = bed.profile.geometry.raw_bytes() / charged.clamp(1, PIECE_BYTES);
         let written = records.max(self.work.operations()).saturating_mul(pieces);

@@ -10,7 +10,7 @@ use crate::report::Run;
 use crate::rounds::Rounds;
 use crate::session::{RunPlan, Session};
 use crate::setup::Setup;
-use crate::workload::{Distribution, KvBench, RunLength, SizeDistribution, YcsbCore};
+use crate::workload::{Distribution, KvBench, RunLength, SizeDistribution, ValueSizes, YcsbCore};
 use kvssd_measure::Observer;
 use kvssd_types::Nanos;
 use serde::{Deserialize, Serialize};
@@ -211,6 +211,11 @@ impl YcsbWork {
             pace: self.rate_per_s.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s }),
             seed: bed.seed,
         }
+    }
+
+    /// Sizes of values as they are in the mean, whatever the seed.
+    pub(super) fn sizes(&self) -> Result<ValueSizes, SimError> {
+        Ok(ValueSizes::new(self.value_distribution.0, self.value_bytes, 0)?)
     }
 
     /// Operations of all rounds that there may be.

@@ -15,6 +15,9 @@ named_enum! {
     }
 }
 
+/// Values from which a mean is taken: so many that it is off by a hundredth at the most.
+const SAMPLED: u64 = 1 << 16;
+
 /// The size of every version of every record: a pure function, so that nobody has to remember it.
 #[derive(Clone, Debug)]
 pub struct ValueSizes {
@@ -50,6 +53,12 @@ impl ValueSizes {
         Ok(ValueSizes { law, bytes_max, seed })
     }
 
+    /// All of so many bytes.
+    #[must_use]
+    pub fn constant(bytes: u32) -> Self {
+        ValueSizes { law: Law::Constant, bytes_max: bytes, seed: 0 }
+    }
+
     /// Sizes by a law of lengths.
     ///
     /// # Errors
@@ -76,6 +85,14 @@ impl ValueSizes {
             Law::Uniform => 1 + self.random(record, version).below(u64::from(self.bytes_max)) as u32,
             Law::Varied(lengths) => lengths.draw(|| self.random(record, version)),
             Law::Zipfian(zipfian) => 1 + zipfian.draw(&mut self.random(record, version)) as u32,
+        }
+    }
+
+    /// The mean over all values of what hangs on a size, from a sample of them.
+    pub(crate) fn mean_of(&self, of_size: impl Fn(u32) -> f64) -> f64 {
+        match self.law {
+            Law::Constant => of_size(self.bytes_max),
+            _ => (0..SAMPLED).map(|record| of_size(self.bytes(record, 0))).sum::<f64>() / SAMPLED as f64,
         }
     }
 

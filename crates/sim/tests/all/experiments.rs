@@ -1,6 +1,7 @@
 //! Experiments: as text, what they need, and what is refused before they run.
 
 use kvssd_measure::Quiet;
+use kvssd_sim::workload::SizeDistribution;
 use kvssd_sim::{Bench, Experiment};
 
 fn experiments() -> Vec<Experiment> {
@@ -106,4 +107,26 @@ fn what_a_large_drive_lacks_is_told_by_a_small_one() {
         assert!(experiments.unwrap_err().to_string().contains("the design needs at least"));
     }
     assert_eq!(has.experiments_on_paper().unwrap(), has.experiments().unwrap(), "the drive that was asked for");
+}
+
+/// `--fill` is of the flash, whatever sizes the values have.
+#[test]
+fn a_drive_is_filled_as_far_as_was_asked_for_with_values_of_any_sizes() {
+    for design in ["plus", "tessera"] {
+        for value_distribution in SizeDistribution::ALL {
+            let bench = Bench {
+                designs: vec![design.to_owned()],
+                scale: 1.0 / 256.0,
+                fill: 0.3,
+                overwrites: Some(0),
+                operations: Some(1),
+                value_bytes: 8000,
+                value_distribution,
+                ..Bench::default()
+            };
+            let filled = bench.run(&mut Quiet).unwrap().swap_remove(0).fill;
+            // With the index beside the pairs.
+            assert!((0.295..0.33).contains(&filled), "{design} {value_distribution}: {filled}");
+        }
+    }
 }

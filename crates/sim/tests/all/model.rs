@@ -9,7 +9,7 @@ use kvssd_ftl::{Design, IteratorPlan};
 use kvssd_measure::Quiet;
 use kvssd_sim::bench::THREADS;
 use kvssd_sim::dbbench::{DbBench, DbBenchSession, DbBenchmark};
-use kvssd_sim::workload::{Distribution, YcsbCore};
+use kvssd_sim::workload::{Distribution, ValueSizes, YcsbCore};
 use kvssd_sim::{Bench, Pace, RunReport, Session, Setup};
 use kvssd_types::Random;
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ fn filled(design: &Design) -> Session {
     let fill = || {
         let Bench { scale, fill, key_bytes, value_bytes, value_distribution, queue_depth, seed, .. } = bench(design);
         let profile = Profile::load("kvvirt", &[]).unwrap().scaled(scale).unwrap();
-        let records = Setup::records_of(fill, design, &profile, key_bytes, value_bytes);
+        let records = Setup::records_of(fill, design, &profile, key_bytes, &ValueSizes::constant(value_bytes));
         let (threads, pace, design) = (256, Pace::Closed, design.clone());
         let setup = Setup {
             design,
