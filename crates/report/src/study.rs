@@ -91,7 +91,8 @@ impl Study {
             return Err(StudyError::Unknown);
         }
         let at = |run: &Value| vec![("design".to_owned(), text_of(&run["design"]))];
-        let found = runs.iter().flat_map(|run| found(at(run), run)).collect();
+        let found = runs.iter().zip(workloads(runs)).filter_map(|(run, workload)| found(at(run), run, workload));
+        let found = found.collect();
         let mut study = Study { facts: facts(document), ..Study::default() };
         study.arrange(found, document["failure"].as_str().unwrap_or("it is empty"))?;
         Ok(study)
@@ -120,8 +121,10 @@ impl Study {
                     failed.extend(report["failure"].as_str().map(|why| format!("{}: {why}", words())));
                     let at = place(&keys, &point["at"]);
                     let runs = report["runs"].as_array().map_or(&[][..], Vec::as_slice);
-                    let at_of = |run| if runs.len() > 1 { with_workload(at.clone(), run) } else { at.clone() };
-                    found_all.extend(runs.iter().flat_map(|run| found(at_of(run), run)));
+                    let at_of =
+                        |workload: &str| if runs.len() > 1 { with_workload(at.clone(), workload) } else { at.clone() };
+                    let all = runs.iter().zip(workloads(runs));
+                    found_all.extend(all.filter_map(|(run, workload)| found(at_of(&workload), run, workload)));
                 }
             }
         }
@@ -219,18 +222,29 @@ fn figures_of(document: &Value) -> Result<Vec<Figure>, StudyError> {
     figures.iter().map(read).collect()
 }
 
-fn found(mut at: Vec<(String, String)>, run: &Value) -> Option<Found> {
+fn found(mut at: Vec<(String, String)>, run: &Value, workload: String) -> Option<Found> {
     run.get("simulated_ns")?;
     if !at.iter().any(|(name, _)| name == "workload" || name == ROW) {
-        at.push(("workload".to_owned(), text_of(&run["workload"])));
+        at.push(("workload".to_owned(), workload));
     }
     Some(Found { at, run: Run(run.clone()) })
 }
 
+/// What the runs of a document do. What is done again on the same drive has a number: it is another state of that drive, and no other seed.
+fn workloads(runs: &[Value]) -> Vec<String> {
+    let key = |run: &Value| ["experiment", "design", "workload"].map(|name| text_of(&run[name]));
+    let name = |(number, run): (usize, &Value)| {
+        let before = runs[..number].iter().filter(|other| key(other) == key(run)).count();
+        let workload = text_of(&run["workload"]);
+        if before == 0 { workload } else { format!("{workload} {}", before + 1) }
+    };
+    runs.iter().enumerate().map(name).collect()
+}
+
 /// A row whose runs are several has a row for each of them.
-fn with_workload(mut at: Vec<(String, String)>, run: &Value) -> Vec<(String, String)> {
+fn with_workload(mut at: Vec<(String, String)>, workload: &str) -> Vec<(String, String)> {
     if let Some((_, row)) = at.iter_mut().find(|(name, _)| name == ROW) {
-        *row = format!("{row}: {}", text_of(&run["workload"]));
+        *row = format!("{row}: {workload}");
     }
     at
 }

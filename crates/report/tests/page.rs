@@ -100,6 +100,20 @@ fn means_have_intervals_over_seeds() {
     assert!(page.contains("impossible: design=plus value-bytes=9 seed=1: too &lt;small&gt;"));
 }
 
+/// What is done once more on the same drive is no second seed of the first.
+#[test]
+fn benchmarks_that_are_named_twice_are_two_and_have_no_interval() {
+    let runs = [100, 200].map(|rate| run("plus", rate, 0));
+    let of_report = json!({ "runs": runs });
+    let index = json!({ "axes": [{ "row": ["one"] }], "points": [{ "at": { "row": "one" }, "report": "x" }] });
+    let of_sweep = Study::of_sweep(&index, |_| Some(of_report.clone())).unwrap();
+    for study in [Study::of_report(&of_report).unwrap(), of_sweep] {
+        let page = html("twice", &study);
+        assert!(page.contains("100 000") && page.contains("200 000") && page.contains("ycsb-a 2"));
+        assert!(!page.contains("150 000") && !page.contains("± "), "a mean of both");
+    }
+}
+
 #[test]
 fn a_sweep_over_names_and_more_has_a_heat_map_for_each_place_on_the_other_axes() {
     let mut points = Vec::new();
