@@ -100,6 +100,24 @@ fn means_have_intervals_over_seeds() {
     assert!(page.contains("impossible: design=plus value-bytes=9 seed=1: too &lt;small&gt;"));
 }
 
+/// A replay counts retrieves that find nothing apart, and a drive that keeps a value in segments spends the time of several commands on it.
+#[test]
+fn the_parts_of_a_latency_add_up_to_its_mean() {
+    let mut replay = run("plus", 100, 0);
+    let (count, mean) = ("/latency_ns/retrieve/count", "/latency_ns/retrieve/mean");
+    let [count, mean] = [count, mean].map(|pointer| replay.pointer(pointer).unwrap().as_f64().unwrap());
+    replay["latency_ns"]["miss"] = json!({ "count": count, "mean": mean / 2.0 });
+    let page = html("misses", &Study::of_report(&json!({ "runs": [replay] })).unwrap());
+    let shown: Vec<f64> = between(&page, "at,part,mean_ns", "</pre>")
+        .iter()
+        .map(|data| data.lines().filter_map(|line| line.rsplit_once(',')?.1.parse::<f64>().ok()).sum())
+        .collect();
+    assert_eq!(shown.len(), 2);
+    for (shown, expected) in shown.into_iter().zip([0.75 * mean, mean]) {
+        assert!((shown / expected - 1.0).abs() < 1e-9, "{shown}, and not {expected}");
+    }
+}
+
 /// What is done once more on the same drive is no second seed of the first.
 #[test]
 fn benchmarks_that_are_named_twice_are_two_and_have_no_interval() {

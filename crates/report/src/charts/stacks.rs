@@ -16,14 +16,30 @@ pub fn latency_charts(layout: &Layout<'_>) -> Vec<Chart> {
     let panels = layout.panels();
     let of_command = |command: &'static str| {
         let parts = format!("/spent_ns/{command}");
-        let mean = move |run: &Run, spent: f64| {
-            let count = run.number(&format!("/latency_ns/{command}/count")).filter(|count| *count > 0.0);
-            count.map_or(0.0, |count| spent / count)
+        let mean = {
+            let parts = parts.clone();
+            move |run: &Run, spent: f64| {
+                let all: f64 = run.numbers(&parts).iter().map(|(_, spent)| spent).sum();
+                if all > 0.0 { spent / all * mean_ns(run, command) } else { 0.0 }
+            }
         };
         let title = format!("mean {command} latency");
         panels.iter().filter_map(|panel| chart(layout, panel, &title, Unit::Time, &parts, &mean)).collect::<Vec<_>>()
     };
     COMMANDS.into_iter().flat_map(of_command).collect()
+}
+
+/// The mean latency of a command, those that found nothing with it, which a replay counts by themselves. It is no sum of what was spent over
+/// their number: a value in segments takes several commands of the drive side by side.
+fn mean_ns(run: &Run, command: &str) -> f64 {
+    let names = if command == "retrieve" { &["retrieve", "miss"][..] } else { &[command] };
+    let of = |name: &&str| {
+        let figure = |figure: &str| run.number(&format!("/latency_ns/{name}/{figure}"));
+        figure("count").zip(figure("mean"))
+    };
+    let found: Vec<(f64, f64)> = names.iter().filter_map(of).collect();
+    let count: f64 = found.iter().map(|(count, _)| count).sum();
+    found.iter().map(|(count, mean)| count * mean).sum::<f64>() / count.max(1.0)
 }
 
 /// Of the DRAM that the device takes.
