@@ -20,13 +20,17 @@ use crate::workers::{self, Job, Limits};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kvssd_sim::steady::ROUNDS_MAX;
-use kvssd_sim::{Bench, Experiment, Rounds, RunReport, RunTrace, Setup, SimError, comparison};
+use kvssd_sim::{Bench, Experiment, Rounds, RunReport, RunTrace, Setup, SimError, TraceWindow, comparison};
+use kvssd_types::Nanos;
 use serde_json::json;
 use std::io;
 use std::path::Path;
 
 /// Less of what was asked for is told.
 const FILLED_SHARE_MIN: f64 = 0.95;
+
+/// What a trace shows of a run, if nothing else is asked for.
+const TRACE_WINDOW: TraceWindow = TraceWindow { from: Nanos::ZERO, until: Nanos(10_000_000) };
 
 /// Runs the bench.
 pub fn run(options: &BenchOptions) -> Outcome {
@@ -54,7 +58,8 @@ pub fn run(options: &BenchOptions) -> Outcome {
     let trace_file = JsonFile::open(Some(path))?;
     let mut progress = Progress::new();
     let filled = experiment.fill(&mut progress)?;
-    let (run, trace) = experiment.run_recorded_on(filled, options.drive.trace_window, &mut progress)?;
+    let window = options.drive.trace_window.unwrap_or(TRACE_WINDOW);
+    let (run, trace) = experiment.run_recorded_on(filled, window, &mut progress)?;
     drop(progress);
     trace_file.write_bytes(&packed(&trace, path).map_err(Failure::of_output(path))?)?;
     show(&experiments, &[vec![run]], &files, files.take_stdout() || trace_file.takes_stdout())
@@ -183,7 +188,9 @@ fn check_company(options: &BenchOptions) -> Result<(), Failure> {
         ("--scan-length", "--db-bench", drive.scan_length.is_some() && drive.db_bench.is_empty()),
         ("--depths", "--store", !store.depths.is_empty()),
         ("--durability", "--store", store.durability.is_some()),
+        ("--cache", "--store", store.cache.is_some()),
         ("--keep", "--store", store.keep),
+        ("--trace-window", "--trace-out", drive.trace_window.is_some() && drive.trace_out.is_none()),
     ];
     match alone.into_iter().find(|&(.., is_alone)| is_alone) {
         Some((option, company, _)) => Err(SimError::Setup(format!("{option} is for {company}")).into()),

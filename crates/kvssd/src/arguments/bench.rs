@@ -116,9 +116,9 @@ pub struct DriveOptions {
     /// in .gz. Of one design
     #[arg(long, conflicts_with_all = ["store", "kvbench", "db_bench"], value_name = "FILE")]
     pub trace_out: Option<PathBuf>,
-    /// The virtual time of the run that is in the trace
-    #[arg(long, requires = "trace_out", default_value = "0ms..10ms", value_name = "FROM..UNTIL", value_parser = window)]
-    pub trace_window: TraceWindow,
+    /// The virtual time of the run that is in the trace [default: 0ms..10ms]
+    #[arg(long, requires = "trace_out", value_name = "FROM..UNTIL", value_parser = window)]
+    pub trace_window: Option<TraceWindow>,
     /// Commands that each thread has under way
     #[arg(long, conflicts_with = "store", default_value_t = 1, value_name = "N", value_parser = small_count)]
     pub queue_depth: u32,

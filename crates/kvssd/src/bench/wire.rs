@@ -18,8 +18,10 @@ const DEPTHS: [u16; 3] = [1, 32, 128];
 /// Measures the drive at `url`.
 pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
     let store = &options.store;
-    if store.durability.is_some() || store.keep || options.rounds.is_some_and(|rounds| rounds > 1) {
-        let why = "--durability, --keep and --rounds are of stores in a folder: a drive on the wire is as it is served";
+    let is_of_folder = store.durability.is_some() || store.keep || store.cache.is_some();
+    if is_of_folder || options.rounds.is_some_and(|rounds| rounds > 1) {
+        let why =
+            "--durability, --cache, --keep and --rounds are of stores in a folder: a drive on the wire is as served";
         return Err(EmbeddedError::Plan(why.to_owned()).into());
     }
     let json_file = JsonFile::open(options.experiment.json.as_deref())?;

@@ -17,8 +17,8 @@ use std::path::Path;
 use toml::Value as Toml;
 
 /// Options that say what is done with a report, or are of wall-clock time.
-const NOT_OF_RUNS: [&str; 9] =
-    ["store", "depths", "durability", "keep", "json", "html", "from", "trace-out", "trace-window"];
+const NOT_OF_RUNS: [&str; 10] =
+    ["store", "depths", "durability", "cache", "keep", "json", "html", "from", "trace-out", "trace-window"];
 
 /// What a sweep runs.
 pub struct Plan {

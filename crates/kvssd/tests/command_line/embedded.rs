@@ -120,8 +120,10 @@ fn what_cannot_be_measured_is_refused_and_nothing_is_made() {
     let refusals = cases.iter().map(|(arguments, names)| (format!("bench --store made {arguments}"), names));
     let wrong: String = refusals.filter_map(|(arguments, names)| desk.wrong_with_refusal(&arguments, names)).collect();
     assert!(wrong.is_empty(), "{wrong}");
-    for option in ["--durability sync", "--keep"] {
+    for option in ["--durability sync", "--keep", "--cache 1MiB"] {
+        desk.refuses(&format!("bench --store nvme+tcp://127.0.0.1:9 {option}"), &["--cache", "folder"]);
         desk.refuses(&format!("bench {option}"), &["--store"]);
+        desk.refuses(&format!("bench --design plus --scale 1/64 {option}"), &["--store"]);
     }
 }
 

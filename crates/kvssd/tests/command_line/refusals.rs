@@ -57,6 +57,7 @@ fn what_cannot_be_is_refused_before_work_begins() {
         ("--series 0ms", ["--series", "10ms"]),
         ("--trace-out trace.json", ["--trace-out", "--design"]),
         ("--design plus --trace-out trace.json --trace-window 5ms..1ms", ["--trace-window", "20ms..25ms"]),
+        ("--db-bench fillseq --trace-window 1ms..5ms", ["--trace-window", "--trace-out"]),
         ("--design plus --trace-out no/such/folder.json", ["no/such/folder.json", "No such file"]),
         ("--until rich", ["rich", "steady"]),
         ("--until steady --rounds 4", ["--rounds 4", "5"]),

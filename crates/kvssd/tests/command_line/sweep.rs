@@ -350,6 +350,7 @@ fn what_is_wrong_with_the_file_is_named() {
         ("[axes]\ndesign = ['nonsense']", ["none of its points", "nonsense"]),
         ("[options]\nnand.nonsense = 1", ["none of its points", "nand.nonsense"]),
         ("[options]\ndurability = 'sync'", ["durability", "virtual time"]),
+        ("[axes]\ncache = ['1MiB', '2MiB']", ["cache", "virtual time"]),
         (
             "[options]\ndesign = 'plus'\nworkload = 'ycsb-a'\nscan-length = 5",
             ["the only run", "scan-length is for db-bench"],
