@@ -1,6 +1,6 @@
 //! KVbench's workloads in a session: population, then a run.
 
-use super::{Limit, Session};
+use super::{DELETED, Limit, Session};
 use crate::baseline::Baseline;
 use crate::error::SimError;
 use crate::host::Pace;
@@ -95,9 +95,14 @@ impl Session {
             RunLength::Operations(operations) => Limit::Operations(operations),
             RunLength::Seconds(length) => Limit::Time(seconds(length)),
         };
-        let (records, baseline) = (self.versions.len() as u64, Baseline::of(&self.device));
+        let (records, baseline) = (self.present(), Baseline::of(&self.device));
         let measured = self.phase("kvbench-run", limit, observer, |random| operations.next(random))?;
         Ok(self.report("kvbench-run", bench.distribution, records, &baseline, &measured))
+    }
+
+    /// The records that are there: those that were inserted and not deleted, of which a run may have had some before.
+    fn present(&self) -> u64 {
+        self.versions.iter().filter(|version| **version & DELETED == 0).count() as u64
     }
 
     /// Inserts the records, and measures it.

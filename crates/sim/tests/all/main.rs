@@ -5,6 +5,7 @@ mod course;
 mod dbbench;
 mod emulator;
 mod experiments;
+mod kvbench;
 mod model;
 mod once;
 mod record;
