@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -24,8 +25,8 @@ def until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def serve(image: Path, listen: str = "127.0.0.1:0") -> tuple[subprocess.Popen[str], str]:
-    command = [os.environ["KVSSD"], "serve", str(image), "--listen", listen]
+def serve(image: Path, listen: str = "127.0.0.1:0", *options: str) -> tuple[subprocess.Popen[str], str]:
+    command = [os.environ["KVSSD"], "serve", str(image), "--listen", listen, *options]
     service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert service.stdout is not None
     return service, service.stdout.readline().split(" on ")[1].split(" ")[0]
@@ -159,6 +160,38 @@ def test_no_older_value_comes_back_with_a_drive_that_was_lost(
     assert cache.put(b"put", b"3") and cache.get(b"put") == b"3"
     # What a drive refuses leaves nothing older either.
     assert not cache.put(b"put", bytes(3 << 20)) and cache.get(b"put") is None
+    cache.close()
+    service.kill()
+    service.wait()
+
+
+@pytest.mark.parametrize("doubtful_max", [1 << 20, 3])
+def test_no_older_value_stays_where_this_host_may_only_read_by_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doubtful_max: int
+) -> None:
+    monkeypatch.setattr(drive_cache, "_DOUBTFUL_MAX", doubtful_max)
+    image, rights = tmp_path / "drive.kv", tmp_path / "target.toml"
+    kvssd.open(image, create_bytes=128 << 20).close()
+    rights.write_text('[others]\nread_write = "all"\n')
+    service, address = serve(image, "127.0.0.1:0", "--config", str(rights))
+    cache = DriveCache(f"nvme+tcp://{address}")
+    for key in (b"put", b"deleted", b"same"):
+        assert cache.put(key, b"1")
+    rights.write_text('[others]\nread_only = "all"\n')
+    service.send_signal(signal.SIGHUP)
+    until(lambda: not cache.put(b"put", b"2"))
+    assert not cache.delete(b"deleted") and not cache.delete(b"k" * 256)
+    keys = (b"put", b"deleted", b"same")
+    assert [cache.get(key) for key in keys] == [None, None, b"1"]
+    for number in range(3):
+        assert not cache.put(b"%d" % number, b"1")
+    # Who may remember three keys alone has lost the drive by now.
+    assert cache.get(b"same") == (b"1" if doubtful_max > 3 else None)
+    rights.write_text('[others]\nread_write = "all"\n')
+    service.send_signal(signal.SIGHUP)
+    # What is put while old pairs are deleted may go with them.
+    until(lambda: cache.put(b"put", b"3") and cache.get(b"put") == b"3")
+    assert cache.get(b"deleted") is None
     cache.close()
     service.kill()
     service.wait()

@@ -54,9 +54,9 @@ class DriveCache:
     Whoever cannot be opened for another reason raises :class:`kvssd.Error` at once. When the namespace is deleted, whoever has its number then gets
     nothing: everything stays a miss, and the log says so.
 
-    What was put or deleted while the drive was lost, or was under way then, is a miss until it is put again: an older value never comes back. Only
-    this object knows of it: a program that ends before the drive is back leaves old values on it. Of more than a million such keys it remembers
-    none, and begins with an empty cache.
+    What was put or deleted while the drive was lost, or was under way then, or may not be changed by this host any more, is a miss until it is put
+    again: an older value never comes back. Only this object knows of it: a program that ends before the drive is back leaves old values on it. Of
+    more than a million such keys it remembers none, and begins with an empty cache.
     """
 
     def __init__(
@@ -141,12 +141,25 @@ class DriveCache:
             return False
         try:
             return opened[1].delete(key)
-        except _REFUSALS as error:
+        except InvalidError as error:
+            # No pair has such a key.
             _LOG.warning("%s: a pair cannot be deleted: %s", self._drive, error)
+        except _REFUSALS as error:
+            _LOG.warning("%s: a pair cannot be deleted, and is a miss: %s", self._drive, error)
+            self._keep_out(opened, key, error)
         except Error as error:
             self._lose(opened, error)
             self._doubt(key)
         return False
+
+    def _keep_out(self, opened: tuple[Store, Cache], key: Buffer, error: Error) -> None:
+        """What the drive keeps of a key is old: this host may only read by now, say."""
+        with self._lock:
+            self._doubtful.add(_bytes_of(key))
+            are_too_many = len(self._doubtful) > _DOUBTFUL_MAX
+        if are_too_many:
+            self._lose(opened, error)
+            self._doubt(key)
 
     def _is_old(self, key: Buffer) -> bool:
         return bool(self._doubtful) and _bytes_of(key) in self._doubtful
