@@ -8,6 +8,7 @@
 use crate::bytes::{Bytes, bytes_of};
 use crate::errors::{ClosedError, InvalidError, check_owner, of_store};
 use crate::locks::{alone, shared};
+use crate::numbers::Meant;
 use crate::signals::heeding_signals;
 use crate::store::RawStore;
 use kvssd_host::{
@@ -33,7 +34,7 @@ impl RawCache {
     fn open(
         py: Python<'_>,
         store: Py<RawStore>,
-        namespace: u32,
+        namespace: Meant,
         budget_bytes: u64,
         eviction: &str,
         admission: Vec<String>,
@@ -45,9 +46,8 @@ impl RawCache {
         let rules = admission.iter().map(|rule| rule.parse::<AdmissionRule>());
         let admission = rules.collect::<Result<_, _>>().map_err(|why| InvalidError::new_err(why.to_string()))?;
         let plan = CachePlan { budget_bytes, eviction, admission };
-        let namespace = NamespaceId(namespace);
-        let cache = store.get().on_cache(py, |store| PairCache::open(store.namespace_at(namespace), &plan))?;
-        Ok(RawCache { store, namespace, cache: RwLock::new(Some(cache)) })
+        let cache = store.get().on_pairs(py, namespace, |pairs| PairCache::open(pairs, &plan))?;
+        Ok(RawCache { store, namespace: NamespaceId(namespace.0), cache: RwLock::new(Some(cache)) })
     }
 
     /// Another one may be opened in the namespace. Closing twice is no error.

@@ -18,6 +18,7 @@ mod experiments;
 mod json;
 mod keys;
 mod locks;
+mod numbers;
 mod signals;
 mod store;
 mod sweep;

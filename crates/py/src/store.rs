@@ -9,6 +9,7 @@ use crate::bytes::{Bytes, bytes_of};
 use crate::errors::{Error, InvalidError, RefusedError, check_owner, closed, of_atomic, of_opening, of_store};
 use crate::keys::{Keys, Manager, manager_of};
 use crate::locks::{alone, shared};
+use crate::numbers::{Meant, Numbers};
 use crate::signals::heeding_signals;
 use crate::transaction::RawTransaction;
 use kvssd_host::{
@@ -27,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 type PagePairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;
 
 /// A change of a batch: the namespace, the key, and the value unless it is deleted.
-type Change = (u32, Bytes, Option<Bytes>);
+type Change = (Meant, Bytes, Option<Bytes>);
 
 /// What is read of a value at first for a buffer that has room for it: most values are no larger.
 const FIRST_BYTES: usize = 2 << 20;
@@ -38,8 +39,7 @@ pub(crate) struct RawStore {
     pub(crate) owner: Owner,
     /// None once it is closed.
     open: RwLock<Option<Open>>,
-    /// Caches share it, and who makes a namespace has it alone. The store has such a lock, too, on which a handler would wait.
-    numbers: RwLock<()>,
+    numbers: Arc<Numbers>,
     pub(crate) keys: Arc<Keys>,
 }
 
@@ -91,12 +91,7 @@ impl RawStore {
         let opened = || kvssd_host::open(drive, options).map_err(|error| of_opening(&error, read_only));
         let store = heeding_signals(py, opened)?;
         let open = Open { store: Arc::new(store), transactions: OnceLock::new() };
-        Ok(RawStore {
-            owner: Owner::here(),
-            open: RwLock::new(Some(open)),
-            numbers: RwLock::default(),
-            keys: Keys::new(),
-        })
+        Ok(RawStore { owner: Owner::here(), open: RwLock::new(Some(open)), numbers: Arc::default(), keys: Keys::new() })
     }
 
     /// Ends in order. Closing twice is no error.
@@ -116,8 +111,13 @@ impl RawStore {
     }
 
     /// The number of the namespace that the store's own keys are in.
-    fn own_namespace(&self, py: Python<'_>) -> PyResult<u32> {
-        self.on_store(py, |store| Ok(store.own_namespace().id().0))
+    fn own_namespace(&self, py: Python<'_>) -> PyResult<Meant> {
+        self.on_store(py, |store| Ok(self.numbers.hold()?.meant(store.own_namespace().id())))
+    }
+
+    /// Refuses a namespace whose number means another one by now.
+    fn check(&self, py: Python<'_>, namespace: Meant) -> PyResult<()> {
+        self.on_store(py, |_| self.numbers.hold()?.check(namespace).map(drop))
     }
 
     fn namespaces<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
@@ -125,17 +125,20 @@ impl RawStore {
         infos.iter().map(|info| dict_of_namespace(py, info)).collect()
     }
 
-    fn namespace_info<'py>(&self, py: Python<'py>, namespace: u32) -> PyResult<Bound<'py, PyDict>> {
+    fn namespace_info<'py>(&self, py: Python<'py>, namespace: Meant) -> PyResult<Bound<'py, PyDict>> {
         let info = self.on_pairs(py, namespace, |pairs| pairs.info())?;
         dict_of_namespace(py, &info)
     }
 
-    fn count(&self, py: Python<'_>, namespace: u32) -> PyResult<u64> {
+    fn count(&self, py: Python<'_>, namespace: Meant) -> PyResult<u64> {
         self.on_pairs(py, namespace, |pairs| pairs.count())
     }
 
-    fn find_namespace(&self, py: Python<'_>, name: &str) -> PyResult<u32> {
-        self.on_store(py, |store| Ok(store.namespace(name)?.id().0))
+    fn find_namespace(&self, py: Python<'_>, name: &str) -> PyResult<Meant> {
+        self.on_store(py, |store| {
+            let numbers = self.numbers.hold()?;
+            Ok(numbers.meant(store.namespace(name)?.id()))
+        })
     }
 
     fn create_namespace(
@@ -146,29 +149,32 @@ impl RawStore {
         index: Option<String>,
         parameters: Vec<(String, String)>,
         bounds: (Option<u64>, Option<String>),
-    ) -> PyResult<u32> {
+    ) -> PyResult<Meant> {
         let (quota_bytes, cache) = bounds;
         let cache = cache.as_deref().map(cache_of).transpose()?;
         let attributes =
             NamespaceAttributes { name, index, parameters, quota_bytes, logs: None, is_ordered: ordered, cache };
-        self.on_store(py, |store| {
-            let _numbers = alone(&self.numbers)?;
-            Ok(store.create_namespace(attributes)?.id().0)
-        })
+        self.on_store(py, |store| self.numbers.change(|| Ok(store.create_namespace(attributes)?.id())))
     }
 
-    fn set_cache(&self, py: Python<'_>, namespace: u32, cache: Option<&str>) -> PyResult<()> {
+    fn set_cache(&self, py: Python<'_>, namespace: Meant, cache: Option<&str>) -> PyResult<()> {
         let cache = cache.map(cache_of).transpose()?;
-        self.on_cache(py, |store| store.namespace_at(NamespaceId(namespace)).set_cache(cache.as_ref()))
+        self.on_pairs(py, namespace, |pairs| pairs.set_cache(cache.as_ref()))
     }
 
-    fn cache_info<'py>(&self, py: Python<'py>, namespace: u32) -> PyResult<Option<Bound<'py, PyDict>>> {
+    fn cache_info<'py>(&self, py: Python<'py>, namespace: Meant) -> PyResult<Option<Bound<'py, PyDict>>> {
         let info = self.on_pairs(py, namespace, |pairs| pairs.cache())?;
         info.map(|info| dict_of_cache(py, &info)).transpose()
     }
 
     fn delete_namespace(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        self.on_store(py, |store| store.delete_namespace(name))
+        self.on_store(py, |store| {
+            let deleted = self.numbers.change(|| {
+                let number = store.namespace(name)?.id();
+                store.delete_namespace(name).map(|()| number)
+            });
+            deleted.map(drop)
+        })
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -181,7 +187,7 @@ impl RawStore {
     }
 
     /// Gives false when the key is there, and it was to be absent.
-    fn store(&self, py: Python<'_>, namespace: u32, key: Bytes, value: Bytes, if_absent: bool) -> PyResult<bool> {
+    fn store(&self, py: Python<'_>, namespace: Meant, key: Bytes, value: Bytes, if_absent: bool) -> PyResult<bool> {
         let condition = if if_absent { StoreCondition::IfAbsent } else { StoreCondition::Always };
         self.on_pairs(py, namespace, |pairs| {
             let _key = self.keys.share(pairs.id(), &key)?;
@@ -193,7 +199,7 @@ impl RawStore {
         })
     }
 
-    fn retrieve<'py>(&self, py: Python<'py>, namespace: u32, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn retrieve<'py>(&self, py: Python<'py>, namespace: Meant, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let value = self.on_pairs(py, namespace, |pairs| pairs.retrieve_value(&key))?;
         Ok(value.map(|value| bytes_of(py, &value)))
     }
@@ -202,7 +208,7 @@ impl RawStore {
     fn retrieve_first<'py>(
         &self,
         py: Python<'py>,
-        namespace: u32,
+        namespace: Meant,
         key: Bytes,
         bytes_max: usize,
     ) -> PyResult<Option<(Bound<'py, PyBytes>, u32)>> {
@@ -227,7 +233,7 @@ impl RawStore {
     fn retrieve_many<'py>(
         &self,
         py: Python<'py>,
-        namespace: u32,
+        namespace: Meant,
         keys: Vec<Bytes>,
     ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
         let values = self.on_pairs(py, namespace, |pairs| {
@@ -238,7 +244,7 @@ impl RawStore {
         Ok(values.into_iter().map(|value| value.map(|value| PyBytes::new(py, &value))).collect())
     }
 
-    fn delete(&self, py: Python<'_>, namespace: u32, key: Bytes) -> PyResult<bool> {
+    fn delete(&self, py: Python<'_>, namespace: Meant, key: Bytes) -> PyResult<bool> {
         self.on_pairs(py, namespace, |pairs| {
             let _key = self.keys.share(pairs.id(), &key)?;
             pairs.delete(&key)
@@ -246,7 +252,7 @@ impl RawStore {
     }
 
     /// Removes a key and gives its value. Nobody who uses this open store changes it in between.
-    fn pop<'py>(&self, py: Python<'py>, namespace: u32, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn pop<'py>(&self, py: Python<'py>, namespace: Meant, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let value = self.on_pairs(py, namespace, |pairs| {
             let _key = self.keys.take(pairs.id(), &key)?;
             let value = pairs.retrieve_value(&key)?;
@@ -257,18 +263,18 @@ impl RawStore {
         Ok(value.map(|value| bytes_of(py, &value)))
     }
 
-    fn exist(&self, py: Python<'_>, namespace: u32, key: Bytes) -> PyResult<bool> {
+    fn exist(&self, py: Python<'_>, namespace: Meant, key: Bytes) -> PyResult<bool> {
         self.on_pairs(py, namespace, |pairs| pairs.exist(&key))
     }
 
     /// The key that iteration meets first.
-    fn first_key<'py>(&self, py: Python<'py>, namespace: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn first_key<'py>(&self, py: Python<'py>, namespace: Meant) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let keys = self.on_pairs(py, namespace, |pairs| pairs.list(None, 1))?;
         Ok(keys.first().map(|key| PyBytes::new(py, key)))
     }
 
     /// A cursor before the first key from `start` on.
-    fn keys(slf: Py<Self>, namespace: u32, start: Option<Bytes>) -> RawCursor {
+    fn keys(slf: Py<Self>, namespace: Meant, start: Option<Bytes>) -> RawCursor {
         let cursor = Mutex::new(KeyCursor::new(start.as_deref()));
         RawCursor { store: slf, namespace, cursor }
     }
@@ -277,7 +283,7 @@ impl RawStore {
     fn range(
         slf: Py<Self>,
         py: Python<'_>,
-        namespace: u32,
+        namespace: Meant,
         prefix: Bytes,
         start: Option<Bytes>,
         stop: Option<Bytes>,
@@ -291,13 +297,15 @@ impl RawStore {
     /// Makes changes: all or none, or each by itself.
     fn batch(&self, py: Python<'_>, changes: Vec<Change>, atomic: bool) -> PyResult<()> {
         self.on_store(py, |store| {
+            let numbers = self.numbers.hold()?;
             let _keys =
-                self.keys.share_each(changes.iter().map(|(namespace, key, _)| (NamespaceId(*namespace), &**key)))?;
+                self.keys.share_each(changes.iter().map(|(namespace, key, _)| (NamespaceId(namespace.0), &**key)))?;
             let mut batch = Batch::new();
             for (namespace, key, value) in &changes {
+                let namespace = numbers.check(*namespace)?;
                 match value {
-                    Some(value) => batch.store_in(NamespaceId(*namespace), key, value),
-                    None => batch.delete_in(NamespaceId(*namespace), key),
+                    Some(value) => batch.store_in(namespace, key, value),
+                    None => batch.delete_in(namespace, key),
                 };
             }
             if atomic { of_atomic(store, store.batch(&batch)) } else { store.bulk(&batch) }
@@ -312,7 +320,7 @@ impl RawStore {
             let open = place.as_ref().ok_or_else(closed)?;
             Ok(Arc::clone(open.transactions.get_or_init(|| manager_of(&open.store, &self.keys))))
         })?;
-        RawTransaction::begin(py, manager, isolation)
+        RawTransaction::begin(py, manager, &self.numbers, isolation)
     }
 }
 
@@ -331,25 +339,29 @@ impl RawStore {
         })
     }
 
-    /// As [`RawStore::on_store`], for a cache: no namespace is made meanwhile.
+    /// As [`RawStore::on_store`], for a cache: no namespace is made or deleted meanwhile.
     pub(crate) fn on_cache<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send,
     ) -> PyResult<T> {
         self.on_store(py, |store| {
-            let _numbers = shared(&self.numbers)?;
+            let _numbers = self.numbers.hold()?;
             work(store)
         })
     }
 
-    fn on_pairs<T: Send>(
+    /// As [`RawStore::on_store`], for the pairs of a namespace, if its number still means it.
+    pub(crate) fn on_pairs<T: Send>(
         &self,
         py: Python<'_>,
-        namespace: u32,
+        namespace: Meant,
         work: impl FnOnce(Namespace<'_>) -> Result<T, StoreError> + Send,
     ) -> PyResult<T> {
-        self.on_store(py, |store| work(store.namespace_at(NamespaceId(namespace))))
+        self.on_store(py, |store| {
+            let numbers = self.numbers.hold()?;
+            work(store.namespace_at(numbers.check(namespace)?))
+        })
     }
 }
 
@@ -357,7 +369,7 @@ impl RawStore {
 #[pyclass(frozen, module = "kvssd._kvssd")]
 pub(crate) struct RawCursor {
     store: Py<RawStore>,
-    namespace: u32,
+    namespace: Meant,
     cursor: Mutex<KeyCursor>,
 }
 
@@ -374,7 +386,7 @@ impl RawCursor {
 #[pyclass(frozen, module = "kvssd._kvssd")]
 pub(crate) struct RawRange {
     store: Py<RawStore>,
-    namespace: u32,
+    namespace: Meant,
     cursor: Mutex<Option<RangeCursor>>,
 }
 

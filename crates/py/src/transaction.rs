@@ -9,6 +9,7 @@ use crate::bytes::Bytes;
 use crate::errors::{Error, check_owner, of_store, of_transaction};
 use crate::keys::{KeyedStore, Manager};
 use crate::locks::locked;
+use crate::numbers::{Meant, Numbers};
 use crate::signals::{heeding_signals, is_interrupted, is_of_handler};
 use kvssd_host::tx::{Isolation, Transaction, TransactionError};
 use kvssd_host::{NamespaceId, Owner};
@@ -36,6 +37,9 @@ self_cell!(
 #[pyclass(frozen, module = "kvssd._kvssd")]
 pub(crate) struct RawTransaction {
     owner: Owner,
+    numbers: Arc<Numbers>,
+    /// Its commit may wait for others, who may want to make a namespace.
+    is_optimistic: bool,
     open: Mutex<Option<Open>>,
 }
 
@@ -44,37 +48,44 @@ impl RawTransaction {
     fn read<'py>(
         &self,
         py: Python<'py>,
-        namespace: u32,
+        namespace: Meant,
         key: Bytes,
         for_update: bool,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let namespace = NamespaceId(namespace);
-        let value = self.access(py, |transaction| {
+        let value = self.access(py, namespace, |transaction, namespace| {
             if for_update { transaction.read_for_update(namespace, &key) } else { transaction.read(namespace, &key) }
         })?;
         Ok(value.map(|value| PyBytes::new(py, &value)))
     }
 
-    fn write(&self, py: Python<'_>, namespace: u32, key: Bytes, value: Bytes) -> PyResult<()> {
-        self.access(py, |transaction| transaction.write(NamespaceId(namespace), &key, &value))
+    fn write(&self, py: Python<'_>, namespace: Meant, key: Bytes, value: Bytes) -> PyResult<()> {
+        self.access(py, namespace, |transaction, namespace| transaction.write(namespace, &key, &value))
     }
 
-    fn insert(&self, py: Python<'_>, namespace: u32, key: Bytes, value: Bytes) -> PyResult<()> {
-        self.access(py, |transaction| transaction.insert(NamespaceId(namespace), &key, &value))
+    fn insert(&self, py: Python<'_>, namespace: Meant, key: Bytes, value: Bytes) -> PyResult<()> {
+        self.access(py, namespace, |transaction, namespace| transaction.insert(namespace, &key, &value))
     }
 
-    fn update(&self, py: Python<'_>, namespace: u32, key: Bytes, value: Bytes) -> PyResult<()> {
-        self.access(py, |transaction| transaction.update(NamespaceId(namespace), &key, &value))
+    fn update(&self, py: Python<'_>, namespace: Meant, key: Bytes, value: Bytes) -> PyResult<()> {
+        self.access(py, namespace, |transaction, namespace| transaction.update(namespace, &key, &value))
     }
 
-    fn delete(&self, py: Python<'_>, namespace: u32, key: Bytes) -> PyResult<()> {
-        self.access(py, |transaction| transaction.delete(NamespaceId(namespace), &key))
+    fn delete(&self, py: Python<'_>, namespace: Meant, key: Bytes) -> PyResult<()> {
+        self.access(py, namespace, |transaction, namespace| transaction.delete(namespace, &key))
     }
 
-    /// Ends it: all that it wrote is there for good, or nothing.
-    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+    /// Ends it: all that it wrote is there for good, or nothing, as where a namespace that it used is another one by now.
+    fn commit(&self, py: Python<'_>, namespaces: Vec<Meant>) -> PyResult<()> {
         check_owner(&self.owner)?;
-        heeding_signals(py, || self.take()?.ok_or_else(ended)?.commit().map_err(of_transaction))
+        heeding_signals(py, || {
+            let open = self.take()?.ok_or_else(ended)?;
+            let numbers = self.numbers.hold().map_err(|error| of_store(&error))?;
+            for namespace in namespaces {
+                numbers.check(namespace).map_err(|error| of_store(&error))?;
+            }
+            let _numbers = (!self.is_optimistic).then_some(numbers);
+            open.commit().map_err(of_transaction)
+        })
     }
 
     /// Ends it without a trace. Ending it twice is no error, nor is it one in a child, which has none of it.
@@ -109,7 +120,12 @@ impl Open {
 }
 
 impl RawTransaction {
-    pub(crate) fn begin(py: Python<'_>, manager: Arc<Manager>, isolation: &str) -> PyResult<Self> {
+    pub(crate) fn begin(
+        py: Python<'_>,
+        manager: Arc<Manager>,
+        numbers: &Arc<Numbers>,
+        isolation: &str,
+    ) -> PyResult<Self> {
         let isolation = match isolation {
             "locking" => Isolation::TwoPhaseLocking,
             "optimistic" => Isolation::Optimistic,
@@ -126,7 +142,13 @@ impl RawTransaction {
             });
             begun.map_err(of_transaction)
         })?;
-        Ok(RawTransaction { owner: Owner::here(), open: Mutex::new(Some(open)) })
+        let is_optimistic = isolation == Isolation::Optimistic;
+        Ok(RawTransaction {
+            owner: Owner::here(),
+            numbers: Arc::clone(numbers),
+            is_optimistic,
+            open: Mutex::new(Some(open)),
+        })
     }
 
     /// Another thread may be at it, and wait for one that needs the interpreter: whoever takes it has not got the interpreter's lock.
@@ -138,13 +160,16 @@ impl RawTransaction {
     fn access<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Dependent<'_>) -> Result<T, TransactionError> + Send,
+        namespace: Meant,
+        work: impl FnOnce(&mut Dependent<'_>, NamespaceId) -> Result<T, TransactionError> + Send,
     ) -> PyResult<T> {
         check_owner(&self.owner)?;
         heeding_signals(py, || {
+            let namespace = self.numbers.hold().and_then(|numbers| numbers.check(namespace));
+            let namespace = namespace.map_err(|error| of_store(&error))?;
             let mut open = locked(&self.open).map_err(|error| of_store(&error))?;
             let open = open.as_mut().ok_or_else(ended)?;
-            open.with_dependent_mut(|_, held| work(held.as_mut().ok_or_else(ended)?).map_err(of_transaction))
+            open.with_dependent_mut(|_, held| work(held.as_mut().ok_or_else(ended)?, namespace).map_err(of_transaction))
         })
     }
 }

@@ -574,4 +574,4 @@ def test_who_has_a_deleted_namespace_touches_nothing_of_what_gets_its_number(sto
         with pytest.raises(kvssd.NamespaceError):
             call()
     assert dict(new) == {b"key": b"new"}
-    assert repr(old).startswith(f"<kvssd.Namespace {new.id}: namespace")
+    assert repr(old).startswith(f"<kvssd.Namespace {new.id}: there is no namespace {new.id} any more")

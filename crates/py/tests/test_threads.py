@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +34,44 @@ def test_a_handler_does_not_wait_for_the_transaction_that_it_interrupts(store: k
 
     with second, interrupted(signal.SIGUSR1, handler):
         assert second.get(b"key", for_update=True) == b"value"
+
+
+@pytest.mark.parametrize("call", ["store", "delete", "batch", "commit"])
+def test_a_call_on_its_way_does_not_come_to_the_namespace_that_gets_the_number(store: kvssd.Store, call: str) -> None:
+    old = store.create_namespace("old")
+    old[b"key"] = b"old"
+
+    def replace(frame: object, event: str, called: object) -> None:
+        """What another thread does before the call begins: others come until one has the number."""
+        if event == "c_call" and getattr(called, "__name__", None) == call:
+            sys.setprofile(None)
+            store.delete_namespace("old")
+            while store.create_namespace("new").id != old.id:
+                store.delete_namespace("new")
+            store.namespace("new")[b"key"] = b"new"
+
+    def change() -> None:
+        if call == "batch":
+            with store.batch() as batch:
+                sys.setprofile(replace)
+                batch.store(b"key", b"late", old)
+        elif call == "commit":
+            with store.transaction() as tx:
+                tx.store(b"key", b"late", old)
+                sys.setprofile(replace)
+        else:
+            sys.setprofile(replace)
+            if call == "store":
+                old[b"key"] = b"late"
+            else:
+                del old[b"key"]
+
+    try:
+        with pytest.raises(kvssd.NamespaceError, match="was deleted"):
+            change()
+    finally:
+        sys.setprofile(None)
+    assert dict(store.namespace("new")) == {b"key": b"new"} and store.namespace("new").id == old.id
 
 
 LETTERS = 500

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from kvssd._kvssd import Error, RawStore, to_bytes
-from kvssd.namespace import Life, Namespace, calls, checked
+from kvssd._kvssd import RawStore, to_bytes
+from kvssd.namespace import Meant, Namespace, calls, checked
 
 if TYPE_CHECKING:
     from kvssd._kvssd import RawTransaction
@@ -18,11 +18,11 @@ Isolation = Literal["locking", "optimistic", "snapshot"]
 class Batch:
     """Changes that are gathered: copies of keys and values as they are then. Of several changes of one key the last counts."""
 
-    def __init__(self, raw: RawStore, own: Life, atomic: bool) -> None:
+    def __init__(self, raw: RawStore, own: Meant, atomic: bool) -> None:
         self._raw = raw
         self._own = own
         self._atomic = atomic
-        self._changes: list[tuple[Life, bytes, bytes | None]] = []
+        self._changes: list[tuple[Meant, bytes, bytes | None]] = []
 
     def __enter__(self) -> Batch:
         # A store that is closed, or another process's, says so before changes are gathered for it.
@@ -33,7 +33,7 @@ class Batch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            changes, self._changes = [(life.still(), key, value) for life, key, value in self._changes], []
+            changes, self._changes = self._changes, []
             for some in [changes] if self._atomic else calls(changes):
                 self._raw.batch(some, self._atomic)
 
@@ -48,21 +48,28 @@ class Batch:
 
     def store(self, key: Buffer, value: Buffer, namespace: Namespace | None = None) -> None:
         """Add a store, in the store's own namespace or another one."""
-        self._changes.append((_life(namespace, self._own), to_bytes(key), to_bytes(value)))
+        self._changes.append((self._meant(namespace), to_bytes(key), to_bytes(value)))
 
     def delete(self, key: Buffer, namespace: Namespace | None = None) -> None:
         """Add a delete. That the key is not there is no error."""
-        self._changes.append((_life(namespace, self._own), to_bytes(key), None))
+        self._changes.append((self._meant(namespace), to_bytes(key), None))
+
+    def _meant(self, namespace: Namespace | None) -> Meant:
+        if namespace is None:
+            return self._own
+        # One that is gone says so before more is gathered for it.
+        self._raw.check(checked(namespace)._id)
+        return namespace._id
 
 
 class Transaction:
     """A transaction. It begins with the ``with`` block, and reads what it has written."""
 
-    def __init__(self, raw: RawStore, own: Life, isolation: Isolation) -> None:
+    def __init__(self, raw: RawStore, own: Meant, isolation: Isolation) -> None:
         self._raw = raw
         self._own = own
         self._isolation = isolation
-        self._seen: set[Life] = set()
+        self._seen: set[Meant] = set()
         self._open: RawTransaction | None = None
 
     def __enter__(self) -> Transaction:
@@ -76,15 +83,10 @@ class Transaction:
     ) -> None:
         begun, self._open = self._begun, None
         seen, self._seen = self._seen, set()
-        try:
-            numbers = [life.still() for life in seen] if kind is None else None
-        except Error:
-            begun.abort()
-            raise
-        if numbers is None:
-            begun.abort()
+        if kind is None:
+            begun.commit(list(seen))
         else:
-            begun.commit()
+            begun.abort()
 
     def __getitem__(self, key: Buffer) -> bytes:
         value = self.get(key)
@@ -103,23 +105,23 @@ class Transaction:
 
     def get(self, key: Buffer, namespace: Namespace | None = None, *, for_update: bool = False) -> bytes | None:
         """The value of a key, if there is one. ``for_update`` says that it will be written, which spares a deadlock."""
-        return self._begun.read(self._number(namespace), key, for_update)
+        return self._begun.read(self._meant(namespace), key, for_update)
 
     def store(self, key: Buffer, value: Buffer, namespace: Namespace | None = None) -> None:
         """Give a key a value, whether or not it is there."""
-        self._begun.write(self._number(namespace), key, value)
+        self._begun.write(self._meant(namespace), key, value)
 
     def insert(self, key: Buffer, value: Buffer, namespace: Namespace | None = None) -> None:
         """Give a key that is not there a value; ``KeyError`` when it is."""
-        self._begun.insert(self._number(namespace), key, value)
+        self._begun.insert(self._meant(namespace), key, value)
 
     def update(self, key: Buffer, value: Buffer, namespace: Namespace | None = None) -> None:
         """Give a key that is there a new value; ``KeyError`` when it is not."""
-        self._begun.update(self._number(namespace), key, value)
+        self._begun.update(self._meant(namespace), key, value)
 
     def delete(self, key: Buffer, namespace: Namespace | None = None) -> None:
         """Remove a key, if it is there."""
-        self._begun.delete(self._number(namespace), key)
+        self._begun.delete(self._meant(namespace), key)
 
     @property
     def _begun(self) -> RawTransaction:
@@ -127,13 +129,7 @@ class Transaction:
             raise RuntimeError("a transaction begins with its `with` block, and ends with it")
         return self._open
 
-    def _number(self, namespace: Namespace | None) -> int:
-        life = _life(namespace, self._own)
-        self._seen.add(life)
-        return life.still()
-
-
-def _life(namespace: Namespace | None, own: Life) -> Life:
-    life = own if namespace is None else checked(namespace)._life
-    life.still()
-    return life
+    def _meant(self, namespace: Namespace | None) -> Meant:
+        meant = self._own if namespace is None else checked(namespace)._id
+        self._seen.add(meant)
+        return meant

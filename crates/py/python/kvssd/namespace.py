@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, ItemsView, Iterable, Iterator, MutableMapping, ValuesView
 from typing import TYPE_CHECKING, TypeVar, cast, overload
 
-from kvssd._kvssd import Error, NamespaceError, RawStore, to_bytes
+from kvssd._kvssd import Error, RawStore, to_bytes
 from kvssd.results import html_table
 from kvssd.stats import NamespaceCacheInfo, NamespaceInfo
 
@@ -19,22 +19,8 @@ _NO_DEFAULT = object()
 _CALL_MANY = 1024
 
 
-class Life:
-    """What a number means, until this store deletes it: another namespace may get the number then."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self._is_over = False
-
-    def still(self) -> int:
-        """The number, while it means that."""
-        if self._is_over:
-            raise NamespaceError(f"namespace {self.number} was deleted; what has its number now is another one")
-        return self.number
-
-    def end(self) -> None:
-        """The namespace is deleted."""
-        self._is_over = True
+# The number of a namespace, and which life of that number is meant: another one may get the number when this one is deleted.
+Meant = tuple[int, int]
 
 
 class Namespace(MutableMapping[bytes, bytes]):
@@ -44,18 +30,14 @@ class Namespace(MutableMapping[bytes, bytes]):
     time is met once; one that comes or goes meanwhile may be met or not.
     """
 
-    def __init__(self, raw: RawStore, life: Life) -> None:
+    def __init__(self, raw: RawStore, meant: Meant) -> None:
         self._raw = raw
-        self._life = life
+        self._id = meant
 
     @property
     def id(self) -> int:
         """Its number."""
-        return self._life.number
-
-    @property
-    def _id(self) -> int:
-        return self._life.still()
+        return self._id[0]
 
     def info(self) -> NamespaceInfo:
         """What was chosen of it, and how full it is."""
@@ -143,7 +125,7 @@ class Namespace(MutableMapping[bytes, bytes]):
 
     def __iter__(self) -> Iterator[bytes]:
         cursor = self._raw.keys(self._id, None)
-        while self._id and (keys := cursor.next_keys()):
+        while keys := cursor.next_keys():
             yield from keys
 
     def scan(
@@ -170,7 +152,7 @@ class Namespace(MutableMapping[bytes, bytes]):
     def _pairs(self, is_wanted: Callable[[bytes], bool] = lambda key: True) -> Iterator[tuple[bytes, bytes]]:
         """Pairs as iteration meets their keys, but those that are deleted meanwhile: about as many values at a time as make a mebibyte."""
         cursor, many = self._raw.keys(self._id, None), 1
-        while self._id and (page := cursor.next_keys()):
+        while page := cursor.next_keys():
             keys = [key for key in page if is_wanted(key)]
             while keys:
                 some, keys = keys[:many], keys[many:]
@@ -190,7 +172,7 @@ class Namespace(MutableMapping[bytes, bytes]):
     def clear(self) -> None:
         """Delete all pairs, one after the other: those that others store meanwhile may stay."""
         cursor = self._raw.keys(self._id, None)
-        while self._id and (keys := cursor.next_keys()):
+        while keys := cursor.next_keys():
             self._raw.batch([(self._id, key, None) for key in keys], False)
 
     def __repr__(self) -> str:
@@ -200,10 +182,10 @@ class Namespace(MutableMapping[bytes, bytes]):
             return f"<kvssd.Namespace {self.id}: {why}>"
         name = "" if info["name"] is None else f" {info['name']!r}"
         ordered = ", ordered" if info["is_ordered"] else ""
-        return f"<kvssd.Namespace {self._id}{name}: {info['pairs']} pairs, {info['index']}{ordered}>"
+        return f"<kvssd.Namespace {self.id}{name}: {info['pairs']} pairs, {info['index']}{ordered}>"
 
     def _repr_html_(self) -> str:
-        return html_table([["namespace", str(self._id)], *([key, str(value)] for key, value in self.info().items())])
+        return html_table([["namespace", str(self.id)], *([key, str(value)] for key, value in self.info().items())])
 
 
 class _Items(ItemsView[bytes, bytes]):

@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Literal, cast
-from weakref import WeakValueDictionary
 
 from kvssd._kvssd import Error, InvalidError, OpenError, RawStore
 from kvssd.changes import Batch, Isolation, Transaction
-from kvssd.namespace import Life, Namespace
+from kvssd.namespace import Namespace
 from kvssd.numbers import U64_MAX, beyond
 from kvssd.results import html_table
 from kvssd.stats import NamespaceInfo, Stats
@@ -72,10 +71,8 @@ class Store(Namespace):
     """
 
     def __init__(self, raw: RawStore, drive: str) -> None:
-        own = Life(raw.own_namespace())
-        super().__init__(raw, own)
+        super().__init__(raw, raw.own_namespace())
         self._drive = drive
-        self._lives = WeakValueDictionary({own.number: own})
 
     @property
     def drive(self) -> str:
@@ -124,7 +121,7 @@ class Store(Namespace):
 
     def namespace(self, name: str | int) -> Namespace:
         """The namespace of that name, or number."""
-        return self._at(self._raw.find_namespace(str(name)))
+        return Namespace(self._raw, self._raw.find_namespace(str(name)))
 
     def create_namespace(
         self,
@@ -143,19 +140,14 @@ class Store(Namespace):
         """
         chosen = [(key, _text(value)) for key, value in (parameters or {}).items()]
         try:
-            number = self._raw.create_namespace(name, ordered, index, chosen, (quota_bytes, cache))
+            meant = self._raw.create_namespace(name, ordered, index, chosen, (quota_bytes, cache))
         except OverflowError:
             raise InvalidError(f"quota_bytes is a number of bytes from 0 on, not {quota_bytes}") from None
-        # What had the number before is gone, whoever deleted it.
-        self._end(number)
-        return self._at(number)
+        return Namespace(self._raw, meant)
 
     def delete_namespace(self, name: str | int) -> None:
         """Delete a namespace with all its pairs. Who has it still gets a ``NamespaceError`` for every call."""
-        found = [info["id"] for info in self.namespaces() if str(name) in (info["name"], str(info["id"]))]
         self._raw.delete_namespace(str(name))
-        for number in found:
-            self._end(number)
 
     def batch(self, *, atomic: bool = True) -> Batch:
         """Changes that are made together when the ``with`` block ends, and not at all when it ends with an exception.
@@ -165,7 +157,7 @@ class Store(Namespace):
         ``atomic=False``: quickly, each change by itself and in no order, so that an interrupt or an error leaves any of them made. What must
         not come without another change is to be made when that has returned.
         """
-        return Batch(self._raw, self._life, atomic)
+        return Batch(self._raw, self._id, atomic)
 
     def transaction(self, isolation: Isolation = "locking") -> Transaction:
         """A transaction, which is committed when the ``with`` block ends, and aborted when it ends with an exception.
@@ -177,15 +169,7 @@ class Store(Namespace):
         Changes past transactions, by the store's own calls, wait for none of them and are not noticed by optimistic ones. A
         thread must not wait within a transaction for another one of its own.
         """
-        return Transaction(self._raw, self._life, isolation)
-
-    def _end(self, number: int) -> None:
-        if life := self._lives.pop(number, None):
-            life.end()
-
-    def _at(self, number: int) -> Namespace:
-        return Namespace(self._raw, self._lives.setdefault(number, Life(number)))
-
+        return Transaction(self._raw, self._id, isolation)
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
