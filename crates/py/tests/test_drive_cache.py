@@ -197,6 +197,42 @@ def test_no_older_value_stays_where_this_host_may_only_read_by_now(
     service.wait()
 
 
+def test_what_is_put_while_old_pairs_are_deleted_stays(tmp_path: Path) -> None:
+    cache = DriveCache(str(tmp_path / "drive.kv"), create_bytes=64 << 20)
+    opened = cache._opened
+    assert opened is not None and cache.put(b"put", b"1") and cache.put(b"other", b"1")
+    cache._doubtful = {b"put", b"other"}
+    old = list(cache._doubtful)
+    assert cache.put(b"put", b"2")
+    cache._settle(opened, old)
+    assert cache.get(b"put") == b"2" and cache.get(b"other") is None and not cache._doubtful
+    cache.close()
+
+
+def test_it_raises_nothing_where_there_are_no_more_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = tmp_path / "drive.kv"
+    kvssd.open(image, create_bytes=128 << 20).close()
+    service, address = serve(image)
+    cache = DriveCache(f"nvme+tcp://{address}")
+    assert cache.put(b"key", b"value")
+    service.kill()
+    service.wait()
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        patch.setattr(drive_cache, "_RETRY_SECONDS", 0.0)
+        for _ in range(3):
+            assert cache.get(b"key") is None and not cache.put(b"other", b"value") and cache.cache is None
+    service, _ = serve(image, address)
+    until(lambda: cache.get(b"key") == b"value")
+    cache.close()
+    service.kill()
+    service.wait()
+
+
 def created(url: str, name: str) -> int:
     """Another host makes a namespace."""
     with kvssd.open(url) as host:

@@ -222,8 +222,14 @@ class DriveCache:
         if opened is None and not self._is_closed and time.monotonic() >= self._retry_at:
             with self._lock:
                 if self._opened is None and self._opening is None and not self._is_closed:
-                    self._opening = threading.Thread(target=self._open_again, name="kvssd-open", daemon=True)
-                    self._opening.start()
+                    opening = threading.Thread(target=self._open_again, name="kvssd-open", daemon=True)
+                    try:
+                        opening.start()
+                        self._opening = opening
+                    except RuntimeError as error:
+                        # The system has no more threads, or the interpreter ends.
+                        self._retry_at = time.monotonic() + _RETRY_SECONDS
+                        _LOG.warning("%s: it cannot be opened again yet: %s", self._drive, error)
         return opened
 
     def _lose(self, lost: tuple[Store, Cache], error: Error) -> None:
@@ -238,7 +244,10 @@ class DriveCache:
         else:
             _LOG.warning("%s: %s; everything is a miss until it is opened again", self._drive, error)
         # An image is let go before it is opened again; this may wait for calls of other threads.
-        threading.Thread(target=_close, args=(lost[0],), name="kvssd-close", daemon=True).start()
+        try:
+            threading.Thread(target=_close, args=(lost[0],), name="kvssd-close", daemon=True).start()
+        except RuntimeError:
+            _close(lost[0])
 
     def _open_again(self) -> None:
         try:
@@ -262,8 +271,10 @@ class DriveCache:
                 self._retry_at = max(self._retry_at, time.monotonic() + _RETRY_SECONDS)
 
     def _settle(self, opened: tuple[Store, Cache], old: list[bytes]) -> None:
-        """Delete what the drive has of these keys."""
+        """Delete what the drive has of these keys, but of those that were put meanwhile."""
         for key in old:
+            if key not in self._doubtful:
+                continue
             try:
                 opened[1].delete(key)
                 self._doubtful.discard(key)
