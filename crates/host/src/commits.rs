@@ -8,12 +8,14 @@
 //! ```
 //!
 //! A leader yields to threads that are about to execute, and to those that the last commit released: a thread that writes usually writes again.
-//! Without that, threads would split into two groups, each of which waits for a commit of the other.
+//! Without that, threads would split into two groups, each of which waits for a commit of the other. It waits no longer than a commit
+//! takes, and not where others want the core.
 
 use crate::Error;
 use kvssd_runtime::sync::atomic::{AtomicUsize, Ordering};
 use kvssd_runtime::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use kvssd_runtime::thread;
+use kvssd_runtime::time::{Duration, Instant};
+use kvssd_runtime::{Doubt, thread};
 
 /// How often a leader yields to threads that are about to execute, or may come again. They execute within a few yields or not soon; threads
 /// that do not come cost the leader some 50 us once.
@@ -28,6 +30,16 @@ pub(crate) struct Commits {
     announced: AtomicUsize,
     /// Threads that the last commit released, minus those that have announced a change since.
     returning: AtomicUsize,
+    /// Of the leaders.
+    known: Mutex<Known>,
+}
+
+/// What leaders know of the commits before.
+#[derive(Debug, Default)]
+struct Known {
+    commit_took: Duration,
+    /// Whether others want the core.
+    doubt: Doubt,
 }
 
 #[derive(Debug, Default)]
@@ -99,19 +111,37 @@ impl Commits {
             state.is_led = true;
             drop(state);
             let mut lead = Lead { commits: self, committed: None };
-            self.yield_to_others();
-            lead.committed = Some(commit());
+            lead.committed = Some(self.commit_for_all(&commit));
             drop(lead);
             state = self.lock();
         }
     }
 
-    fn yield_to_others(&self) {
+    fn commit_for_all(&self, commit: impl Fn() -> Result<u64, Error>) -> Result<u64, Error> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.doubt.prevails() {
+            self.yield_to_others(&mut known);
+        }
+        let began = Instant::now();
+        let committed = commit();
+        known.commit_took = began.elapsed();
+        committed
+    }
+
+    fn yield_to_others(&self, known: &mut Known) {
+        let began = Instant::now();
         for _ in 0..YIELDS_MAX {
             if self.announced.load(Ordering::Relaxed) == 0 && self.returning.load(Ordering::Relaxed) == 0 {
+                return known.doubt.ease();
+            }
+            let now = Instant::now();
+            if now - began >= known.commit_took {
                 return;
             }
             thread::yield_now();
+            if known.doubt.learn(now.elapsed(), known.commit_took.max(Doubt::SOON)) {
+                return;
+            }
         }
     }
 
@@ -126,7 +156,6 @@ mod tests {
     use super::*;
     use std::sync::Barrier;
     use std::sync::atomic::AtomicU64;
-    use std::time::Duration;
 
     #[test]
     fn threads_that_wait_at_the_same_time_share_a_commit() {

@@ -16,6 +16,7 @@
 //!
 //! What it does not do: files, and sockets that listen (who serves has an event loop of its own).
 
+mod doubt;
 pub mod machine;
 pub mod net;
 mod patience;
@@ -24,5 +25,6 @@ pub mod sync;
 pub mod thread;
 pub mod time;
 
+pub use doubt::Doubt;
 pub use patience::Patience;
 pub use random::random_u64;

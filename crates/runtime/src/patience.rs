@@ -11,14 +11,12 @@
 //! Where others want the core, who lets them run comes back milliseconds later, while who sleeps is woken before them. So a thread that
 //! was away for long sleeps the next times, twice as often each time that this happens again.
 
+use crate::doubt::Doubt;
 use crate::machine::machine;
 use crate::thread::yield_now;
 use crate::time::{Duration, Instant};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// What came within this would have come to a thread that waits awake: a sleep ends late.
-const SOON: Duration = Duration::from_micros(100);
 
 /// Threads of this process that wait awake.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
@@ -26,22 +24,17 @@ static WAITING: AtomicUsize = AtomicUsize::new(0);
 static PLACES: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1, |cores| cores.get()) / 2);
 
-/// Waits that are slept through when others wanted the core: the first time, and at the most. Estimates.
-const DOUBTS: (u32, u32) = (16, 4096);
-
 /// Of somebody who waits for the same thing over and over.
 #[derive(Debug)]
 pub struct Patience {
     pays: bool,
-    /// So many waits are to be slept through.
-    doubts: u32,
-    /// So many were, the last time.
-    doubts_last: u32,
+    /// Whether others want the core.
+    doubt: Doubt,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Patience { pays: true, doubts: 0, doubts_last: 0 }
+        Patience { pays: true, doubt: Doubt::default() }
     }
 }
 
@@ -51,15 +44,14 @@ impl Patience {
 
     /// Looks until there is something, as long as that pays; none when the caller is to sleep, and to say [how long](Self::slept).
     pub fn wait<T>(&mut self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-        if self.doubts > 0 {
-            self.doubts -= 1;
+        if self.doubt.prevails() {
             return None;
         }
         let _place = if self.pays { Place::take() } else { None }?;
         let until = Instant::now() + Self::AWAKE;
         loop {
             if let Some(found) = look() {
-                self.doubts_last /= 2;
+                self.doubt.ease();
                 return Some(found);
             }
             let looked = Instant::now();
@@ -67,22 +59,15 @@ impl Patience {
                 return None;
             }
             yield_now();
-            if looked.elapsed() > SOON {
-                self.doubt();
+            if self.doubt.learn(looked.elapsed(), Doubt::SOON) {
                 return look();
             }
         }
     }
 
-    /// Others had the core for long.
-    fn doubt(&mut self) {
-        self.doubts_last = (self.doubts_last * 2).clamp(DOUBTS.0, DOUBTS.1);
-        self.doubts = self.doubts_last;
-    }
-
-    /// It slept so long until there was something, or it gave up.
+    /// It slept so long until there was something, or it gave up. What came soon would have come to a thread that waits awake: a sleep ends late.
     pub fn slept(&mut self, time: Duration) {
-        self.pays = time < SOON;
+        self.pays = time < Doubt::SOON;
     }
 }
 
@@ -137,15 +122,11 @@ mod tests {
         assert_eq!(WAITING.load(Ordering::Relaxed), 0);
         let mut patience = Patience::default();
         assert_eq!(patience.wait(|| Some(7)), (*PLACES > 0).then_some(7));
-        // Others wanted the core, and want it again.
-        for sleeps in [16, 32, 64] {
-            patience.doubt();
-            for _ in 0..sleeps {
-                assert_eq!(patience.wait(|| -> Option<()> { panic!("others want the core") }), None);
-            }
-            assert_eq!(patience.doubts, 0);
+        // Others want the core.
+        patience.doubt.learn(2 * Doubt::SOON, Doubt::SOON);
+        for _ in 0..16 {
+            assert_eq!(patience.wait(|| -> Option<()> { panic!("others want the core") }), None);
         }
         assert_eq!(patience.wait(|| Some(7)), (*PLACES > 0).then_some(7));
-        assert_eq!(patience.doubts_last, if *PLACES > 0 { 32 } else { 64 }, "what goes well is tried again sooner");
     }
 }
