@@ -51,7 +51,7 @@ pub(crate) struct Cell {
 }
 
 impl Plan {
-    /// Pairs by default: enough that they go through every store's buffers, few enough that a measurement takes a minute or two.
+    /// Pairs by default: few enough that a measurement takes a minute or two. Small ones fit into the write buffers of RocksDB.
     #[must_use]
     pub fn default_records(durability: Durability, value_bytes: usize) -> u64 {
         match durability {

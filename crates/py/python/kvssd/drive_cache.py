@@ -252,12 +252,16 @@ class DriveCache:
     def _open_again(self) -> None:
         try:
             opened = self._open()
-            if self._are_all_old:
-                _empty(opened)
-            with self._lock:
-                self._opened = opened
-                self._are_all_old = False
-                old = list(self._doubtful)
+            is_empty, old = False, list[bytes]()
+            while self._opened is None:
+                if self._are_all_old and not is_empty:
+                    _empty(opened)
+                    is_empty = True
+                with self._lock:
+                    # They may have become so many just now.
+                    if is_empty or not self._are_all_old:
+                        self._opened, self._are_all_old = opened, False
+                        old = list(self._doubtful)
             _LOG.warning("%s: it is open again, with %d pairs", self._drive, len(opened[1]))
             self._settle(opened, old)
         except NamespaceError as error:
