@@ -171,5 +171,6 @@ class Store(Namespace):
         """
         return Transaction(self._raw, self._id, isolation)
 
+
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
