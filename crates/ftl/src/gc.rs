@@ -15,29 +15,26 @@
 
 mod copies;
 mod counters;
+mod liveness;
+mod moves;
 pub(crate) mod tags;
 mod victim;
 
 pub use self::counters::GcCounters;
 
-use self::copies::Copies;
+use self::liveness::{compare_some, oob_of};
+use self::moves::move_pages;
 use self::victim::Victim;
-use crate::commands;
 use crate::design::pace::CollectionPace;
-use crate::index::Uncompared;
+use crate::io::Io;
 use crate::io::media::Media;
-use crate::io::{Io, readable};
-use crate::journal::Change;
-use crate::layout::address::Grain;
-use crate::layout::oob::{Entry, Kind, Oob, Stream};
+use crate::layout::oob::{Oob, Stream};
 use crate::namespace::Namespaces;
 use crate::space::Space;
-use crate::space::log::NewRecord;
-use crate::space::superblock::{State, Superblock};
+use crate::space::superblock::Superblock;
 use crate::space::victims::{Greedy, can_be_collected, gives_grains};
-use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
-use kvssd_types::{KvError, NamespaceId, Nanos};
+use kvssd_types::{KvError, Nanos};
 
 /// Superblocks that garbage collection keeps for itself: a step takes one at most for the pairs that it moves, two for
 /// the sections that this evicts, and one is for a map superblock that is then collected in between.
@@ -279,201 +276,4 @@ impl Collector {
         }
         Ok(oobs)
     }
-}
-
-fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<(), KvError> {
-    if !io.media.space.validity.spills(superblock).contains(&from) {
-        return Ok(());
-    }
-    let page_bytes = io.media.space.packing.page_bytes() as usize;
-    let mut bytes = Rope::default();
-    bytes.push_slice(io.data(io.media.space.packing.page_of(from))?, 0..page_bytes);
-    let to = io.append(NewRecord {
-        stream: Stream::Gc,
-        kind: Kind::InvalidMappings,
-        tag: superblock.0.into(),
-        bytes: &mut bytes,
-        unbroken_bytes: page_bytes,
-        cause: Cause::InvalidMappings,
-    })?;
-    io.media.space.validity.spill_moved(superblock, from, to);
-    io.note(Change::SpillMoved { superblock, from, to });
-    io.discard(from, io.media.space.packing.grains_per_page);
-    Ok(())
-}
-
-/// Moves what lives in `pages`, which were read and have these out-of-band areas, and the pair that runs over into the
-/// superblock whose first page is `first`. What cannot be read stays where it is.
-fn move_pages(
-    io: &mut Io<'_>,
-    namespaces: &mut Namespaces,
-    pages: &[PageAddress],
-    oobs: Vec<Option<Oob>>,
-    first: PageAddress,
-    counters: &mut GcCounters,
-) -> Result<(), KvError> {
-    let Superblock { stream, has_strays, .. } =
-        *io.media.space.superblocks.get(io.media.space.geometry.superblock_of(first));
-    let is_map = stream == Stream::Map;
-    let packing = io.media.space.packing;
-    let oobs: Vec<(PageAddress, Oob)> = pages.iter().zip(oobs).filter_map(|(&page, oob)| Some((page, oob?))).collect();
-    if is_map {
-        let entries = || oobs.iter().flat_map(|(_, oob)| &oob.entries);
-        for namespace in namespaces.iter() {
-            let is_own = |entry: &&Entry| entry.namespace == namespace.id && entry.tag < namespace.tags;
-            let own = entries().filter(is_own);
-            namespace.index.warm(&own.map(|entry| entry.tag).collect::<Vec<_>>());
-        }
-    }
-    let mut answers = ask(io, namespaces, &oobs, has_strays)?.into_iter();
-    let mut copies = Copies::default();
-    for (page, oob) in &oobs {
-        if *page == first
-            && let Some(head) = oob.continues
-        {
-            match tag_of(io, namespaces, head)? {
-                // Of its pages, the one in this superblock has been read.
-                Head::Of(namespace, tag) => {
-                    let is_bound = match namespaces.enter_for(io, namespace, tag) {
-                        Some(index) => readable(index.is_bound(io, tag, head))?,
-                        None => Some(false),
-                    };
-                    let lives = or_held(io, head, is_bound);
-                    copies.add(io, tag, head, lives, &[first])?;
-                }
-                Head::Gone | Head::Unreadable => {}
-            }
-        }
-        for entry in &oob.entries {
-            let from = packing.grain(*page, entry.grain);
-            io.cpu(io.media.controller.costs.gc_record_ns);
-            match oob.kind {
-                Kind::Pair => {
-                    let lives = fate(io, entry.tag, from, has_strays);
-                    let is_bound = if lives.is_none() { answers.next().flatten() } else { lives };
-                    io.namespace = entry.namespace;
-                    let lives = or_held(io, from, is_bound);
-                    copies.add(io, entry.tag, from, lives, pages)?;
-                }
-                Kind::Section => {
-                    if let Some(index) = namespaces.enter_for(io, entry.namespace, entry.tag) {
-                        readable(index.relocate_own(io, entry.tag, from))?;
-                    }
-                }
-                Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from)?,
-                Kind::Padding | Kind::Journal | Kind::Checkpoint => {}
-            }
-        }
-    }
-    copies.bind(io, namespaces, io.media.space.geometry.superblock_of(first), counters)
-}
-
-/// Whether the record at `place` is to be moved: if it lives, or an iterator may want it.
-fn or_held(io: &mut Io<'_>, place: Grain, lives: Option<bool>) -> Option<bool> {
-    lives.map(|lives| lives || io.media.held.get_mut().has(place))
-}
-
-/// Whether the pair with `tag` at `from` lives, if validity knows. With `has_strays` the superblock may hold records
-/// that were appended and never bound, which validity takes for alive.
-fn fate(io: &Io<'_>, tag: u64, from: Grain, has_strays: bool) -> Option<bool> {
-    io.media.space.validity.is_live(tag, from).filter(|&lives| !lives || !has_strays)
-}
-
-/// Asks the indexes about the pairs in pages that validity does not know; gives their answers in order.
-fn ask(
-    io: &mut Io<'_>,
-    namespaces: &mut Namespaces,
-    oobs: &[(PageAddress, Oob)],
-    has_strays: bool,
-) -> Result<Vec<Option<bool>>, KvError> {
-    let packing = io.media.space.packing;
-    let pairs = oobs.iter().filter(|(_, oob)| oob.kind == Kind::Pair);
-    let pairs = pairs.flat_map(|(page, oob)| {
-        oob.entries.iter().map(|entry| (entry.namespace, (entry.tag, packing.grain(*page, entry.grain))))
-    });
-    let pairs: Vec<(NamespaceId, (u64, Grain))> = pairs.collect();
-    compare(io, namespaces, &pairs)?;
-    let asked: Vec<(NamespaceId, (u64, Grain))> =
-        pairs.into_iter().filter(|&(_, (tag, from))| fate(io, tag, from, has_strays).is_none()).collect();
-    // What is of no namespace any more, or of one that had the number before, is nobody's.
-    let mut answers = vec![Some(false); asked.len()];
-    let mut whose: Vec<NamespaceId> = asked.iter().map(|(namespace, _)| *namespace).collect();
-    whose.sort_unstable();
-    whose.dedup();
-    for namespace in whose {
-        let Some(tags) = namespaces.get(namespace).map(|namespace| namespace.tags) else { continue };
-        let own = || (0..).zip(&asked).filter(|(_, (of, (tag, _)))| *of == namespace && *tag < tags);
-        let pairs: Vec<(u64, Grain)> = own().map(|(_, (_, pair))| *pair).collect();
-        let Some(index) = namespaces.enter(io, namespace) else { continue };
-        for ((position, _), answer) in own().zip(index.are_bound(io, &pairs)?) {
-            answers[position] = answer;
-        }
-    }
-    Ok(answers)
-}
-
-/// Compares pairs that may be moved with what was stored since: what was replaced is not. Afterwards validity knows of that.
-fn compare(io: &mut Io<'_>, namespaces: &mut Namespaces, pairs: &[(NamespaceId, (u64, Grain))]) -> Result<(), KvError> {
-    for namespace in namespaces.iter_mut() {
-        if !namespace.index.uncompared().is_empty() {
-            let own = pairs.iter().filter(|(of, _)| *of == namespace.id);
-            let tags: Vec<u64> = own.map(|&(_, (tag, _))| tag).collect();
-            io.namespace = namespace.id;
-            commands::compare(io, namespace, Uncompared::Tagged(&tags))?;
-        }
-    }
-    Ok(())
-}
-
-/// Compares some pairs of a namespace that has some to compare; returns whether there was one.
-fn compare_some(io: &mut Io<'_>, namespaces: &mut Namespaces) -> Result<bool, KvError> {
-    let Some(namespace) = namespaces.iter_mut().find(|namespace| !namespace.index.uncompared().is_empty()) else {
-        return Ok(false);
-    };
-    let before = namespace.index.uncompared().len();
-    io.namespace = namespace.id;
-    commands::compare(io, namespace, Uncompared::Some)?;
-    Ok(namespace.index.uncompared().len() < before)
-}
-
-/// What is known of a record that runs into a superblock.
-enum Head {
-    /// Whose it is, and its tag.
-    Of(NamespaceId, u64),
-    /// It is no more.
-    Gone,
-    /// Nothing.
-    Unreadable,
-}
-
-/// The tag of the record that starts at `head`, in another superblock.
-fn tag_of(io: &mut Io<'_>, namespaces: &Namespaces, head: Grain) -> Result<Head, KvError> {
-    let packing = io.media.space.packing;
-    let page = packing.page_of(head);
-    // The superblock of the head may have been collected, the record with it, and its pages be written anew or not at
-    // all.
-    let Superblock { state, stream, .. } = *io.media.space.superblocks.get(packing.superblock_of(head));
-    let is_full = matches!(state, State::Closed | State::Victim | State::Retired);
-    if !matches!(stream, Stream::User | Stream::Gc) || !is_full {
-        return Ok(Head::Gone);
-    }
-    // A superblock that a power cut ended early has pages that were never written, or not to their end.
-    if !io.media.flash.is_programmed(page) {
-        return Ok(Head::Gone);
-    }
-    io.read(page, Cause::Gc);
-    let grain = packing.index_in_page(head);
-    let Some(oob) = oob_of(io, namespaces, page)? else { return Ok(Head::Unreadable) };
-    let entry = oob.entries.iter().find(|entry| entry.grain == grain);
-    Ok(entry.map_or(Head::Gone, |entry| Head::Of(entry.namespace, entry.tag)))
-}
-
-/// The out-of-band area of a page that was read, if it can be, with the tags of its pairs.
-fn oob_of(io: &mut Io<'_>, namespaces: &Namespaces, page: PageAddress) -> Result<Option<Oob>, KvError> {
-    let (format, packing) = (io.media.log.format, io.packing());
-    let Some(view) = readable(io.page(page))? else { return Ok(None) };
-    let Some(mut oob) = format.decode(view.oob) else { return Ok(None) };
-    let hashed = tags::complete(&mut oob, view.data, namespaces, format, &packing) as u64;
-    io.cpu(hashed * io.costs().hash_ns);
-    Ok(Some(oob))
 }

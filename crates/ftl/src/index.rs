@@ -1,12 +1,14 @@
 //! The seam: where does a key live?
 
 mod contents;
+mod counters;
 mod forecast;
 mod kept_values;
 pub(crate) mod look;
 mod lookups;
 mod pair_change;
 mod plan;
+mod range_index;
 mod search;
 mod section_index;
 mod section_plan;
@@ -21,10 +23,12 @@ pub use crate::parameters::{Parameter, Parameters};
 pub use crate::shared::Shared;
 pub(crate) use contents::audit_tags;
 pub use contents::{Audit, IndexContents, IndexEntry, IndexFault, OwnRecord};
+pub use counters::IndexCounters;
 pub use forecast::{AtTimes, Changes, Forecast, Outlook, Visit};
 pub use lookups::Lookups;
 pub use pair_change::PairChange;
 pub use plan::{IndexPlan, Room};
+pub use range_index::{CursorPlan, EntryPlace, RangeIndex};
 pub use search::{Search, Sight};
 pub use section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 pub use section_plan::SectionPlan;
@@ -40,8 +44,7 @@ use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
 use crate::layout::address::Grain;
 use dyn_clone::DynClone;
-use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
-use std::ops::Bound;
+use kvssd_types::{Key, KvError};
 
 /// Where a key is, or would be put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,126 +136,6 @@ pub enum Uncompared<'u> {
 
 /// Reads the record at a place and tells whether it is the key's.
 pub type VerifyKey<'h> = dyn FnMut(&mut Io<'_>, Grain) -> Result<bool, KvError> + 'h;
-
-/// What an index counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IndexCounters {
-    /// Look-ups for commands.
-    pub lookups: u64,
-    /// Sections that look-ups wanted.
-    pub section_accesses: u64,
-    /// Sections that were not in DRAM when a look-up wanted them.
-    pub section_misses: u64,
-    /// Records that were read for a key and held another one.
-    pub collisions: u64,
-    /// Flash reads of index pages for look-ups, in all.
-    pub flash_reads: u64,
-    /// The most flash reads of index pages that one look-up took, since the drive was new.
-    pub flash_reads_max: u64,
-    /// Bytes of sections read from flash, for commands and for garbage collection.
-    pub bytes_read: [u64; 2],
-    /// Bytes of sections written to the log, for commands and for garbage collection.
-    pub bytes_written: [u64; 2],
-    /// Slots of a table of a fixed size. The load factor is `slots_taken` by `slots`.
-    pub slots: u64,
-    /// Slots that pairs take.
-    pub slots_taken: u64,
-    /// Slots of such a table that look-ups looked at.
-    pub slots_scanned: u64,
-}
-
-impl IndexCounters {
-    /// The sums of both.
-    pub(crate) fn plus(&self, other: &IndexCounters) -> IndexCounters {
-        let sums = |left: [u64; 2], right: [u64; 2]| [left[0] + right[0], left[1] + right[1]];
-        IndexCounters {
-            lookups: self.lookups + other.lookups,
-            section_accesses: self.section_accesses + other.section_accesses,
-            section_misses: self.section_misses + other.section_misses,
-            collisions: self.collisions + other.collisions,
-            flash_reads: self.flash_reads + other.flash_reads,
-            flash_reads_max: self.flash_reads_max.max(other.flash_reads_max),
-            bytes_read: sums(self.bytes_read, other.bytes_read),
-            bytes_written: sums(self.bytes_written, other.bytes_written),
-            slots: self.slots + other.slots,
-            slots_taken: self.slots_taken + other.slots_taken,
-            slots_scanned: self.slots_scanned + other.slots_scanned,
-        }
-    }
-}
-
-/// An index that has keys in their own order, byte by byte.
-pub trait RangeIndex {
-    /// Up to `count` keys in order, from `first` on.
-    ///
-    /// # Errors
-    /// What the flash operations answer.
-    fn keys(&mut self, io: &mut Io<'_>, first: &[u8], count: usize) -> Result<Vec<OwnedKey>, KvError>;
-
-    /// Opens a cursor, which sees the index as it is now.
-    ///
-    /// # Errors
-    /// [`KvError::TooManyIterators`] when DRAM has no room for what it needs.
-    fn open(&mut self, io: &mut Io<'_>, cursor: IteratorId, plan: CursorPlan) -> Result<(), KvError>;
-
-    /// Sends a cursor to the first key that is not before `key` in its direction; with none, to the first of all.
-    ///
-    /// # Errors
-    /// What the flash operations answer.
-    fn seek(&mut self, io: &mut Io<'_>, cursor: IteratorId, key: Option<&[u8]>) -> Result<(), KvError>;
-
-    /// The key at the cursor, and the place that its pair had when the cursor was opened; `None` at the end. The cursor moves
-    /// on to the next key.
-    ///
-    /// # Errors
-    /// What the flash operations answer.
-    fn next(&mut self, io: &mut Io<'_>, cursor: IteratorId) -> Result<Option<(OwnedKey, PairPlace)>, KvError>;
-
-    /// Reads ahead the part of the index that a cursor needs next.
-    fn read_ahead(&mut self, io: &mut Io<'_>, cursor: IteratorId);
-
-    /// Closes a cursor, and gives up the records that only it could see.
-    fn close(&mut self, io: &mut Io<'_>, cursor: IteratorId);
-
-    /// Like [`RangeIndex::open`], while others read. `None` if opening takes more than remembering the cursor.
-    fn open_beside(&self, cursor: IteratorId, plan: CursorPlan) -> Option<()>;
-
-    /// Calls `see` with the keys and pairs that a cursor meets from `from` on, as [`RangeIndex::seek`] and [`RangeIndex::next`] return them, and
-    /// with the place of each index entry that is on flash, until `see` returns false or the keys end. `Unbounded` is the first of all in the
-    /// cursor's direction. The cursor does not move and nothing changes: others may look at the same time. `None` if a part of the index cannot
-    /// be seen.
-    fn look_along(
-        &self,
-        cursor: IteratorId,
-        from: Bound<&[u8]>,
-        sight: &dyn Sight,
-        see: &mut dyn FnMut(OwnedKey, PairPlace, Option<EntryPlace>) -> bool,
-    ) -> Option<()>;
-
-    /// Like [`RangeIndex::close`], while others read. `None`, and the cursor stays open, if records have to be given up with it.
-    fn close_beside(&self, cursor: IteratorId) -> Option<()>;
-
-    /// The index's own records that live for cursors alone: the next mount must not know them.
-    fn kept_for_cursors(&self) -> Vec<(Grain, u32)>;
-}
-
-/// Where an entry of an index is on flash. As long as its page exists, the entry says the same of the same key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryPlace {
-    /// Its page.
-    pub page: Grain,
-    /// Which of the page's entries.
-    pub number: u32,
-}
-
-/// The direction of a cursor, and whether it reads ahead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CursorPlan {
-    /// From the greatest key to the least.
-    pub descending: bool,
-    /// Whether it needs memory for reading ahead ([`RangeIndex::read_ahead`]).
-    pub reads_ahead: bool,
-}
 
 /// Maps keys to places.
 ///

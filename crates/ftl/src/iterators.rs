@@ -10,31 +10,27 @@
 mod degree;
 mod glance;
 mod habit;
+mod live;
 mod prefetch;
+mod range;
+mod spot;
 
 pub use self::degree::{IteratorPlan, PrefetchDegree};
 
 use self::degree::Pace;
-use self::glance::OwnSpot;
 use self::habit::Habit;
-use self::prefetch::{Ahead, Prefetch, PrefetchPool, Sharers};
+use self::live::Live;
+use self::prefetch::{PrefetchPool, Sharers};
 use crate::index::{CursorPlan, Index, RangeIndex};
 use crate::io::media::Media;
-use crate::io::spent::SpentOn;
-use crate::io::value::{ValuePart, by_page, parts_of, value_of};
 use crate::io::{Io, readable};
-use crate::journal::PairPlace;
 use crate::layout::address::Grain;
 use crate::layout::oob::Stream;
-use crate::layout::record::RecordHead;
 use crate::shared::Shared;
-use kvssd_flash::{Cause, SuperblockId};
-use kvssd_types::{IteratedPair, IteratorId, IteratorOptions, Key, KvError, Nanos, OwnedKey, Reply, VALUE_BYTES_MAX};
+use kvssd_flash::SuperblockId;
+use kvssd_types::{IteratorId, IteratorOptions, Key, KvError, Nanos, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// The room for pairs before they are found. An estimate: what most hosts ask for at a time.
-const CHOSEN_ROOM: u32 = 64;
 
 /// All iterators of a drive.
 #[derive(Debug)]
@@ -53,65 +49,6 @@ impl Clone for Iterators {
         let Iterators { plan, live, expired, pool, habit } = self;
         let live = live.look().iter().map(|(&id, live)| (id, Arc::new(Live::clone(live)))).collect();
         Iterators { plan: *plan, live: Shared::new(live), expired: expired.clone(), pool: pool.clone(), habit: *habit }
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Live {
-    /// Its creation number, counted together with deaths and moves.
-    made: u64,
-    range: Range,
-    keys_only: bool,
-    prefetch: Prefetch,
-    pace: Pace,
-    /// Whether no command has followed its last Seek.
-    has_sought: bool,
-    /// Where it stands.
-    spot: OwnSpot,
-}
-
-/// The keys that an iterator goes along.
-#[derive(Clone, Debug)]
-struct Range {
-    prefix: OwnedKey,
-    first: OwnedKey,
-    end: Option<OwnedKey>,
-    descending: bool,
-}
-
-impl Range {
-    fn of(options: &IteratorOptions<'_>) -> Self {
-        let IteratorOptions { prefix, first, end, descending, .. } = *options;
-        Range { prefix: prefix.into(), first: first.into(), end: end.map(Into::into), descending }
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        // Comparing zero bytes is slow on some processors: they look for the page of a masked load at the address of nothing.
-        (self.prefix.is_empty() || key.starts_with(&self.prefix))
-            && (self.first.is_empty() || *key >= *self.first)
-            && self.end.as_ref().is_none_or(|end| *key < **end)
-    }
-
-    /// The key to seek to for the first pair from `key` on; none for the end of all keys.
-    fn begin(&self, key: Option<&[u8]>) -> Option<Vec<u8>> {
-        let least: &[u8] = (&*self.prefix).max(&*self.first);
-        if !self.descending {
-            return Some(key.map_or(least, |key| key.max(least)).to_vec());
-        }
-        // The first key behind all keys with the prefix: its last byte below 0xff is incremented, and those behind it are cut off.
-        let behind = self.prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
-            let mut behind = self.prefix[..=last].to_vec();
-            behind[last] += 1;
-            behind
-        });
-        [key.map(<[u8]>::to_vec), behind, self.end.as_ref().map(|end| end.to_vec())].into_iter().flatten().min()
-    }
-
-    /// Whether a key outside of the range lies before it, in the cursor's direction.
-    fn is_before(&self, key: &[u8]) -> bool {
-        self.descending
-            && (self.end.as_ref().is_some_and(|end| *key >= **end)
-                || *key > *self.prefix && !key.starts_with(&self.prefix))
     }
 }
 
@@ -309,150 +246,4 @@ fn user_frontier(media: &Media) -> Vec<(SuperblockId, Grain)> {
         Some((open.superblock?, Grain(packing.grain(open.page, 0).0 + index as u64)))
     };
     media.log.of(Stream::User).filter_map(frontier).collect()
-}
-
-impl Live {
-    /// An iterator with the creation number `made`, which was not sent anywhere yet.
-    fn new(options: &IteratorOptions<'_>, made: u64, pace: Pace) -> Self {
-        let (range, keys_only, prefetch) = (Range::of(options), options.keys_only, Prefetch::default());
-        Live { made, range, keys_only, prefetch, pace, has_sought: false, spot: OwnSpot::default() }
-    }
-
-    /// Notes that a command follows its last Seek, if it is the first to do so; `is_followed` for a Next.
-    fn ends_seek(&mut self, habit: &mut Habit, is_followed: bool) {
-        if std::mem::take(&mut self.has_sought) {
-            habit.ended(is_followed);
-        }
-    }
-
-    /// Takes up to `pairs_max` next pairs, together no larger than the largest value.
-    fn choose(
-        &mut self,
-        io: &mut Io<'_>,
-        ranges: &mut dyn RangeIndex,
-        id: IteratorId,
-        pairs_max: u32,
-    ) -> Result<Vec<Ahead>, KvError> {
-        let (mut chosen, mut bytes) = (Vec::with_capacity(pairs_max.min(CHOSEN_ROOM) as usize), 0);
-        while chosen.len() < pairs_max as usize && bytes < VALUE_BYTES_MAX {
-            match self.pull(io, ranges, id) {
-                Ok(Some(ahead)) => {
-                    bytes += ahead.key.len() + ahead.pair.value_bytes as usize;
-                    chosen.push(ahead);
-                }
-                Ok(None) => break,
-                // Reported when it is its turn.
-                Err(KvError::Unrecovered(_)) if !chosen.is_empty() => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(chosen)
-    }
-
-    /// The next pair: the first that was read ahead, or the one that the cursor stands at.
-    fn pull(&mut self, io: &mut Io<'_>, ranges: &mut dyn RangeIndex, id: IteratorId) -> Result<Option<Ahead>, KvError> {
-        match self.prefetch.pop() {
-            Some(ahead) => Ok(Some(ahead)),
-            None => Ok(self.step(io, ranges, id)?.map(|(key, pair)| Ahead::new(key, pair))),
-        }
-    }
-
-    /// The cursor's next pair, if it is of the range.
-    fn step(
-        &mut self,
-        io: &mut Io<'_>,
-        ranges: &mut dyn RangeIndex,
-        id: IteratorId,
-    ) -> Result<Option<(OwnedKey, PairPlace)>, KvError> {
-        if self.prefetch.is_at_end {
-            return Ok(None);
-        }
-        loop {
-            let found = ranges.next(io, id)?;
-            match found {
-                Some((key, _)) if self.range.is_before(&key) => {}
-                found => {
-                    let found = found.filter(|(key, _)| self.range.has(key));
-                    self.prefetch.is_at_end = found.is_none();
-                    return Ok(found);
-                }
-            }
-        }
-    }
-
-    /// Fetches the values of pairs: waits for those in flight, and reads the others side by side.
-    fn bring(&mut self, io: &mut Io<'_>, chosen: &[Ahead]) -> Result<Vec<IteratedPair>, KvError> {
-        if self.keys_only {
-            return Ok(chosen.iter().map(|ahead| (ahead.key.clone(), None)).collect());
-        }
-        let places: Vec<Grain> = chosen.iter().map(|ahead| self.record(io, ahead).0).collect();
-        io.warm(&places);
-        let parts: Vec<(Vec<ValuePart>, &Ahead)> =
-            chosen.iter().map(|ahead| (self.record_parts(io, ahead), ahead)).collect();
-        let unread = parts.iter().filter(|(_, ahead)| !ahead.is_on_its_way());
-        let mut unread = by_page(unread.flat_map(|(parts, _)| parts.clone()));
-        unread.retain(|part| !self.prefetch.is_at_hand(part));
-        io.read_parts(&unread, Cause::User);
-        if let Some(last) = parts.last().and_then(|(parts, _)| parts.last()) {
-            self.prefetch.brought(last, io.media.space.geometry.sector_bytes());
-        }
-        for (_, ahead) in &parts {
-            io.wait_for_flash(self.prefetch.ready(ahead), SpentOn::Record);
-        }
-        parts.into_iter().map(|(parts, ahead)| self.pair(io, ahead, parts)).collect()
-    }
-
-    /// Where the head of a record and its value lie now.
-    fn record_parts(&self, io: &Io<'_>, ahead: &Ahead) -> Vec<ValuePart> {
-        let (place, head) = self.record(io, ahead);
-        let mut parts = parts_of(&io.media.space, place, &head, 0..head.value_bytes as usize);
-        let (page, start) = io.packing().start_of(place);
-        match parts.first_mut().filter(|(first, _)| *first == page) {
-            Some((_, bytes)) => bytes.start = start,
-            None => parts.insert(0, (page, start..start + head.bytes())),
-        }
-        parts
-    }
-
-    fn record(&self, io: &Io<'_>, ahead: &Ahead) -> (Grain, RecordHead) {
-        (io.media.held.look().place_of(ahead.pair.place, self.made), ahead.pair.head())
-    }
-
-    /// A pair whose record is in the controller, in those parts.
-    fn pair(&self, io: &mut Io<'_>, ahead: &Ahead, mut parts: Vec<ValuePart>) -> Result<IteratedPair, KvError> {
-        let (place, head) = self.record(io, ahead);
-        io.cpu(io.costs().key_compare_ns);
-        let packing = io.packing();
-        let (page, start) = packing.start_of(place);
-        let found = RecordHead::matching(io.data(page)?, start, packing.page_bytes() as usize, Key::new(&ahead.key)?);
-        if found != Some(head) {
-            return Err(KvError::Unrecovered("a page holds another record than the index says".to_owned()));
-        }
-        parts[0].1.start += head.bytes();
-        Ok((ahead.key.clone(), Some(value_of(io, place, &parts)?)))
-    }
-
-    /// Reads ahead the next values, as many as the degree says and the buffer takes.
-    fn read_ahead(
-        &mut self,
-        io: &mut Io<'_>,
-        ranges: &mut dyn RangeIndex,
-        id: IteratorId,
-        (plan, pool, sharers): (&IteratorPlan, &mut PrefetchPool, Sharers),
-    ) -> Result<(), KvError> {
-        if self.prefetch.len() >= self.pace.degree(plan.prefetch_degree) as usize {
-            return Ok(());
-        }
-        let degree = self.pace.degree_high(plan.prefetch_degree);
-        let mut fresh = Vec::new();
-        while self.prefetch.len() < degree as usize && self.prefetch.has_room(io, plan, pool, sharers) {
-            let Some((key, pair)) = self.step(io, ranges, id)? else { break };
-            let mut ahead = Ahead::new(key, pair);
-            let parts = self.record_parts(io, &ahead);
-            fresh.extend(self.prefetch.expect(&mut ahead, &parts, pool));
-            self.prefetch.push(ahead);
-        }
-        self.prefetch.read(io, fresh);
-        Ok(())
-    }
 }

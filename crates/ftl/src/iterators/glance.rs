@@ -6,8 +6,10 @@
 //!                             one that is not to be seen: nothing was given, and the command reads them
 //! ```
 
+use super::live::{CHOSEN_ROOM, Live};
 use super::prefetch::PrefetchPool;
-use super::{IteratorPlan, Iterators, Live, user_frontier};
+use super::spot::Spot;
+use super::{IteratorPlan, Iterators, user_frontier};
 use crate::index::look::REST_PAGES_MAX;
 use crate::index::{CursorPlan, EntryPlace, RangeIndex};
 use crate::io::Io;
@@ -16,7 +18,7 @@ use crate::journal::PairPlace;
 use crate::layout::address::Grain;
 use kvssd_types::{IteratorId, IteratorOptions, Key, KvError, OwnedKey, Reply, VALUE_BYTES_MAX, Value};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A pair that is given next.
 struct Chosen {
@@ -32,45 +34,6 @@ pub(crate) struct Sources {
     pub(crate) pages: usize,
     /// Values that were kept from before.
     pub(crate) kept: usize,
-}
-
-/// The position of an iterator without read-ahead.
-#[derive(Clone, Debug, Default)]
-struct Spot {
-    /// Whether it was sent somewhere.
-    has_sought: bool,
-    /// The key that it was sent to; `None` for behind all keys.
-    from: Option<Vec<u8>>,
-    /// The last key that it has returned since.
-    given: Option<OwnedKey>,
-    /// Whether pairs were returned that the index's cursor has not come to.
-    is_ahead: bool,
-}
-
-/// The position of an iterator. One thread at a time uses it; a second thread executes its command instead.
-#[derive(Debug, Default)]
-pub(super) struct OwnSpot(Mutex<Spot>);
-
-impl Clone for OwnSpot {
-    fn clone(&self) -> Self {
-        OwnSpot(Mutex::new(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()))
-    }
-}
-
-impl OwnSpot {
-    fn get_mut(&mut self) -> &mut Spot {
-        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The cursor was sent somewhere.
-    pub(super) fn sought(&mut self, from: Option<Vec<u8>>) {
-        *self.get_mut() = Spot { has_sought: true, from, given: None, is_ahead: false };
-    }
-
-    /// `key` was returned; the cursor stands behind it.
-    pub(super) fn gave(&mut self, key: &OwnedKey) {
-        self.get_mut().given = Some(key.clone());
-    }
 }
 
 impl Iterators {
@@ -115,7 +78,7 @@ impl Iterators {
         (id, sought, pairs_max): (IteratorId, Option<Option<Key<'_>>>, u32),
     ) -> Option<(Reply, Sources)> {
         let live = self.live.look().get(&id).filter(|_| self.plan == IteratorPlan::NONE).map(Arc::clone)?;
-        let mut spot = live.spot.0.try_lock().ok()?;
+        let mut spot = live.spot.try_lock()?;
         let sought = sought.map(|key| live.range.begin(key.map(|key| key.bytes())));
         let (from, given) = match &sought {
             Some(from) => (from, &None),
@@ -164,7 +127,7 @@ impl Live {
         id: IteratorId,
         (from, given, pairs_max): (Option<&[u8]>, Option<&[u8]>, u32),
     ) -> Option<Vec<Chosen>> {
-        let (mut chosen, mut bytes) = (Vec::with_capacity(pairs_max.min(super::CHOSEN_ROOM) as usize), 0);
+        let (mut chosen, mut bytes) = (Vec::with_capacity(pairs_max.min(CHOSEN_ROOM) as usize), 0);
         if pairs_max == 0 {
             return Some(chosen);
         }
