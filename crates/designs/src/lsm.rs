@@ -32,6 +32,7 @@ mod shape;
 mod summary;
 mod table;
 mod table_reader;
+mod tables;
 
 use self::glance_cursor::OpenCursor;
 use self::memtable::MemTable;
@@ -39,7 +40,8 @@ use self::page::Entry;
 use self::redo::Redo;
 use self::shape::Shape;
 use self::summary::{Progress, Summary};
-use self::table::{TABLE_PAGES_MAX, TableForm, TableId, Tables, number_of};
+use self::table::{TABLE_PAGES_MAX, TableForm, TableId};
+use self::tables::{Tables, number_of};
 use kvssd_ftl::index::{
     Fate, Growth, Index, IndexContents, IndexCounters, IndexEntry, Lookups, Move, OwnRecord, Position, RangeIndex,
     Room, Shared, Sight, VerifyKey,

@@ -12,7 +12,8 @@
 use super::Lsm;
 use super::page::{Entry, TablePage, order};
 use super::summary::Choice;
-use super::table::{NewTable, TableId, damaged, write_tables};
+use super::table::{NewTable, TableId, write_tables};
+use super::tables::damaged;
 use kvssd_flash::Blob;
 use kvssd_ftl::{Change, Io, TablePlace, readable};
 use kvssd_types::KvError;

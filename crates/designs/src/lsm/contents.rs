@@ -3,7 +3,7 @@
 use super::Lsm;
 use super::page::{Entry, TablePage};
 use super::summary::LEVELS_MAX;
-use super::table::number_of;
+use super::tables::number_of;
 use kvssd_ftl::Io;
 use kvssd_ftl::index::IndexFault;
 use kvssd_types::OwnedKey;

@@ -12,8 +12,9 @@
 use super::memtable::MemTable;
 use super::page::{Entry, TablePage, order, prefix};
 use super::summary::Summary;
-use super::table::{Table, TableId, Tables, damaged};
+use super::table::{Table, TableId};
 use super::table_reader::{TableReader, Timed};
+use super::tables::{Tables, damaged};
 use kvssd_flash::Blob;
 use kvssd_ftl::index::EntryPlace;
 use kvssd_ftl::{Grain, PairPlace};

@@ -2,8 +2,8 @@
 
 use super::cursor::Cursor;
 use super::summary::Summary;
-use super::table::Tables;
 use super::table_reader::Glancing;
+use super::tables::Tables;
 use kvssd_ftl::PairPlace;
 use kvssd_ftl::index::EntryPlace;
 use kvssd_types::OwnedKey;

@@ -2,7 +2,8 @@
 
 use super::page::{order, prefix};
 use super::shape::Shape;
-use super::table::{KeyRange, TableId, Tables};
+use super::table::{KeyRange, TableId};
+use super::tables::Tables;
 use kvssd_types::OwnedKey;
 use std::cmp::Reverse;
 use std::ops::Range;

@@ -1,6 +1,7 @@
 //! How a cursor comes to the pages of tables: with the drive to itself, in its time, or beside others who only look.
 
-use super::table::{TableId, Tables, damaged};
+use super::table::TableId;
+use super::tables::{Tables, damaged};
 use kvssd_flash::Blob;
 use kvssd_ftl::index::Sight;
 use kvssd_ftl::{Io, SpentOn};
