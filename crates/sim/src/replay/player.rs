@@ -1,5 +1,6 @@
 //! Turns requests into commands, and checks what the drive answers.
 
+mod caching;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +20,6 @@ use kvssd_ftl::Design;
 use kvssd_measure::Latencies;
 use kvssd_types::{Command, KEY_BYTES_MAX, Key, KvError, Nanos, Reply, StoreCondition, Value};
 use std::collections::HashSet;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// The keys that the drive is told of at once.
 const EXPECTED_MAX: usize = 32;
@@ -394,82 +394,6 @@ impl Player {
         let now = request.at_ns.map_or(at, Nanos);
         let expires = request.ttl_ns.map_or(Nanos::MAX, |ttl_ns| now + Nanos(ttl_ns));
         Subject { key, hash: request.hash(), now, expires, stream: request.stream }
-    }
-
-    /// Has the cache look at a request before anything is done: what is too old goes.
-    fn look(&mut self, request: &Request, subject: Subject<'_>, at: Nanos) -> Result<(), SimError> {
-        let reads =
-            matches!(request.action, Action::Get | Action::Fetch | Action::Probe | Action::Grow | Action::Touch);
-        // As the trace says, of hits as of misses.
-        let bytes = request.value_bytes.min(self.value_bytes_max);
-        let is_of_use = request.block.is_none_or(|block| self.prefixes.is_whole(block));
-        if let Some(drives) = self.drives.as_mut().filter(|_| reads) {
-            drives.read(is_of_use && self.model.get(subject.hash).is_some(), bytes);
-        }
-        let Some(cache) = &mut self.cache else { return Ok(()) };
-        let pair = PairId(subject.hash);
-        let is_old = cache.expire(pair, subject.now);
-        if reads {
-            cache.read(pair, bytes, subject.now, is_of_use);
-        }
-        if is_old { self.leave(pair, at) } else { Ok(()) }
-    }
-
-    /// What a miss does: it stores the pair, if no other miss of it is about to.
-    fn fill(&mut self, hash: u64, bytes: u64) -> Option<Second> {
-        let is_first = self.filling.insert(hash);
-        if !is_first {
-            self.counts.joined += 1;
-            self.cache.iter_mut().for_each(|cache| cache.missed(PairId(hash)));
-        }
-        is_first.then_some(Second::Store { bytes })
-    }
-
-    /// Whether a pair is to be stored; who must leave for it leaves.
-    fn take_in(&mut self, subject: Subject<'_>, value_bytes: u64, at: Nanos) -> Result<bool, SimError> {
-        let Some(cache) = &mut self.cache else { return Ok(true) };
-        let pair = PairId(subject.hash);
-        let leaving = cache.take_in(pair, subject.key, value_bytes, subject.now, subject.expires);
-        let is_in = leaving.is_some();
-        if !is_in {
-            // What the drive has of it is old.
-            cache.remove(pair);
-        }
-        for pair in leaving.unwrap_or_else(|| vec![pair]) {
-            self.leave(pair, at)?;
-        }
-        Ok(is_in)
-    }
-
-    /// Makes room on a drive that is full. Gives who left; none where there is no cache, or nobody is left.
-    fn shrink(&mut self, at: Nanos) -> Result<Vec<PairId>, SimError> {
-        let leaving = self.cache.as_mut().map(HostCache::shrink).unwrap_or_default();
-        leaving.iter().try_for_each(|&pair| self.leave(pair, at))?;
-        Ok(leaving)
-    }
-
-    /// Deletes a pair that the cache lets go, if the drive has it.
-    fn leave(&mut self, pair: PairId, at: Nanos) -> Result<(), SimError> {
-        let key = self.cache.as_mut().and_then(|cache| cache.take_key(pair));
-        let Some(key) = key.filter(|_| self.model.get(pair.0).is_some()) else { return Ok(()) };
-        self.forget(Key::new(&key).expect("it was a key before"), pair.0, at)
-    }
-
-    /// Learns who left by the drive's own policy, refused or not. Gives whether `hash` did not.
-    fn forget_left(&mut self, hash: u64) -> bool {
-        let left: Vec<u64> = self.drive.take_left().iter().map(|key| xxh3_64(key)).collect();
-        left.iter().for_each(|left| self.model.remove(*left));
-        !left.contains(&hash)
-    }
-
-    /// Deletes a pair of which no trace says that it goes. Its request waits for that.
-    fn forget(&mut self, key: Key<'_>, hash: u64, at: Nanos) -> Result<(), SimError> {
-        let Completion { done, reply } = self.drive.submit(Command::Delete { key }, None, at);
-        self.answers_right(&reply, self.model.get(hash))?;
-        self.model.remove(hash);
-        self.deletes.add(done - at);
-        self.waited += done - at;
-        Ok(())
     }
 
     /// Whether an answer says that the key was there. One that is wrong about that is counted.
