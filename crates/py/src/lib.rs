@@ -13,6 +13,7 @@
 mod bytes;
 mod cache;
 mod device;
+mod dicts;
 mod errors;
 mod experiments;
 mod json;
@@ -44,7 +45,9 @@ mod _kvssd {
     #[pymodule_export]
     use crate::experiments::{bench, reproduce};
     #[pymodule_export]
-    use crate::store::{RawCursor, RawRange, RawStore};
+    use crate::store::RawStore;
+    #[pymodule_export]
+    use crate::store::cursors::{RawCursor, RawRange};
     #[pymodule_export]
     use crate::sweep::{RawClaim, RawSweep, limits, run_point};
     #[pymodule_export]

@@ -5,27 +5,27 @@
     reason = "what Python hands over is owned, and bytes stay where Python has them"
 )]
 
+pub(crate) mod cursors;
+
+use self::cursors::{RawCursor, RawRange};
 use crate::bytes::{Bytes, bytes_of};
-use crate::errors::{Error, InvalidError, RefusedError, check_owner, closed, of_atomic, of_opening, of_store};
+use crate::dicts::{dict_of_cache, dict_of_namespace, dict_of_stats};
+use crate::errors::{InvalidError, RefusedError, check_owner, closed, of_atomic, of_opening, of_store};
 use crate::keys::{Keys, Manager, manager_of};
 use crate::locks::{alone, shared};
 use crate::numbers::{Meant, Numbers};
 use crate::signals::heeding_signals;
 use crate::transaction::RawTransaction;
 use kvssd_host::{
-    AttributesError, Batch, CacheAttributes, CacheInfo, Error as StoreError, FirmwareStats, IteratorOptions, KeyCursor,
-    Missing, Namespace, NamespaceAttributes, NamespaceId, NamespaceInfo, Options, Owner, RangeCursor, Stats, Store,
-    StoreCondition, TrafficStats,
+    AttributesError, Batch, CacheAttributes, Error as StoreError, IteratorOptions, KeyCursor, Missing, Namespace,
+    NamespaceAttributes, NamespaceId, Options, Owner, RangeCursor, Store, StoreCondition,
 };
 use parking_lot::RwLock;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-
-/// A page of pairs.
-type PagePairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A change of a batch: the namespace, the key, and the value unless it is deleted.
 type Change = (Meant, Bytes, Option<Bytes>);
@@ -365,135 +365,7 @@ impl RawStore {
     }
 }
 
-/// How far an iterator has come.
-#[pyclass(frozen, module = "kvssd._kvssd")]
-pub(crate) struct RawCursor {
-    store: Py<RawStore>,
-    namespace: Meant,
-    cursor: Mutex<KeyCursor>,
-}
-
-#[pymethods]
-impl RawCursor {
-    /// Keys that come next; none at the end.
-    fn next_keys<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let keys = self.store.get().on_pairs(py, self.namespace, |pairs| self.next_page(pairs))?;
-        Ok(keys.iter().map(|key| PyBytes::new(py, key)).collect())
-    }
-}
-
-/// A range of an ordered namespace, as it was when the range began.
-#[pyclass(frozen, module = "kvssd._kvssd")]
-pub(crate) struct RawRange {
-    store: Py<RawStore>,
-    namespace: Meant,
-    cursor: Mutex<Option<RangeCursor>>,
-}
-
-#[pymethods]
-impl RawRange {
-    /// Pairs that come next; none at the end.
-    fn next_pairs<'py>(&self, py: Python<'py>) -> PyResult<PagePairs<'py>> {
-        let pairs = self.store.get().on_pairs(py, self.namespace, |pairs| match &mut *self.lock() {
-            Some(cursor) => cursor.next_page(pairs),
-            None => Ok(Vec::new()),
-        })?;
-        let pairs = pairs.iter().map(|(key, value)| (PyBytes::new(py, key), PyBytes::new(py, value)));
-        Ok(pairs.collect())
-    }
-
-    /// The drive need not keep what only this range shows.
-    fn end(&self, py: Python<'_>) -> PyResult<()> {
-        let ended = self.store.get().on_pairs(py, self.namespace, |pairs| {
-            if let Some(cursor) = self.lock().take() {
-                cursor.end(pairs);
-            }
-            Ok(())
-        });
-        // A store that was closed keeps nothing for it.
-        ended.or_else(|error| if error.is_instance_of::<Error>(py) { Ok(()) } else { Err(error) })
-    }
-}
-
-/// Whoever was interrupted between the range and its end.
-impl Drop for RawRange {
-    fn drop(&mut self) {
-        if self.lock().is_some() {
-            Python::try_attach(|py| self.end(py).unwrap_or_else(|raised| raised.write_unraisable(py, None)));
-        }
-    }
-}
-
-impl RawRange {
-    fn lock(&self) -> MutexGuard<'_, Option<RangeCursor>> {
-        self.cursor.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl RawCursor {
-    fn next_page(&self, pairs: Namespace<'_>) -> Result<Vec<Box<[u8]>>, StoreError> {
-        self.cursor.lock().unwrap_or_else(PoisonError::into_inner).next_page(pairs)
-    }
-}
-
-/// A dict with those fields of a structure, by their names.
-macro_rules! dict_of {
-    ($py:expr, $of:expr; $($field:ident),+ $(,)?) => {{
-        let dict = PyDict::new($py);
-        $(dict.set_item(stringify!($field), $of.$field)?;)+
-        dict
-    }};
-}
-
-fn dict_of_namespace<'py>(py: Python<'py>, info: &NamespaceInfo) -> PyResult<Bound<'py, PyDict>> {
-    let NamespaceInfo { id, attributes, index, is_ordered, birth, utilization, .. } = info;
-    let dict = PyDict::new(py);
-    dict.set_item("id", id.0)?;
-    dict.set_item("name", attributes.name.as_deref())?;
-    dict.set_item("index", index)?;
-    dict.set_item("is_ordered", is_ordered)?;
-    dict.set_item("birth", birth)?;
-    dict.set_item("quota_bytes", attributes.quota_bytes)?;
-    dict.set_item("cache", attributes.cache.as_ref().map(ToString::to_string))?;
-    dict.update(dict_of!(py, utilization; pairs, pair_bytes, live_bytes, capacity_bytes).as_mapping())?;
-    Ok(dict)
-}
-
 /// A cache as text.
 fn cache_of(text: &str) -> PyResult<CacheAttributes> {
     text.parse().map_err(|error: AttributesError| InvalidError::new_err(error.to_string()))
-}
-
-fn dict_of_cache<'py>(py: Python<'py>, info: &CacheInfo) -> PyResult<Bound<'py, PyDict>> {
-    let dict = dict_of!(py, info; budget_bytes, held_bytes, kept_bytes, hits, misses);
-    dict.update(dict_of!(py, info.counts; admitted, kept_out, evicted, expired).as_mapping())?;
-    dict.set_item("cache", info.attributes.to_string())?;
-    Ok(dict)
-}
-
-fn dict_of_stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("design", &stats.design)?;
-    let numbers = dict_of!(
-        py, stats; live_bytes, capacity_bytes, value_bytes_max, batch_bytes_max, batch_value_bytes_max, batch_changes_max
-    );
-    dict.update(numbers.as_mapping())?;
-    dict.set_item("write_amplification", stats.write_amplification())?;
-    let firmware = stats.firmware.map(|firmware| dict_of_firmware(py, &firmware)).transpose()?;
-    dict.set_item("firmware", firmware)?;
-    let traffic = stats.traffic.map(|traffic| dict_of_traffic(py, &traffic)).transpose()?;
-    dict.set_item("traffic", traffic)?;
-    Ok(dict)
-}
-
-fn dict_of_firmware<'py>(py: Python<'py>, firmware: &FirmwareStats) -> PyResult<Bound<'py, PyDict>> {
-    Ok(dict_of!(
-        py, firmware;
-        pairs, pair_bytes, flash_bytes, dram_bytes, dram_bytes_max, page_bytes, pages_read, pages_programmed, pairs_moved,
-        erases, blocks, erases_max,
-    ))
-}
-
-fn dict_of_traffic<'py>(py: Python<'py>, traffic: &TrafficStats) -> PyResult<Bound<'py, PyDict>> {
-    Ok(dict_of!(py, traffic; changes, lookups, stored_bytes, retrieved_bytes, processor_ns))
 }
