@@ -1,16 +1,14 @@
 //! `kvssd replay`: a trace on new drives, design by design.
 
 use crate::Outcome;
-use crate::arguments::Assignment;
 use crate::arguments::replay::{CacheIn, ReplayOptions, ReplayPace};
 use crate::fail::Failure;
 use crate::output::{JsonFile, is_stdout, print};
 use crate::progress::Progress;
 use kvssd_cache::CachePlan;
 use kvssd_flash::Profile;
-use kvssd_ftl::Design;
 use kvssd_measure::{Observer, columns, grouped, size};
-use kvssd_sim::bench::{designs, split_overrides};
+use kvssd_sim::bench::Testbed;
 use kvssd_sim::replay::{ReplaySetup, Trace, TraceSummary};
 use kvssd_sim::trace::{ColumnName, InputBytes, SAMPLE_BYTES, TraceError, TraceName, TraceReader, decoded, table};
 use kvssd_sim::{Pace, RunReport, SimError, comparison};
@@ -50,9 +48,9 @@ pub fn run(options: &ReplayOptions) -> Outcome {
 
 /// Every design's setup, so that what is wrong with any of them is said before the first runs.
 fn setups(options: &ReplayOptions) -> Result<Vec<ReplaySetup>, Failure> {
-    let (for_designs, for_profile) = split_overrides(&options.set);
-    let profile = Profile::load(&options.profile, &for_profile)?.scaled(options.scale)?;
     check_columns(&options.column)?;
+    let Testbed { designs, scaled: profile, .. } =
+        Testbed::load(&options.design, &options.profile, options.scale, &options.set)?;
     let setup = |design| ReplaySetup {
         design,
         profile: profile.clone(),
@@ -67,25 +65,7 @@ fn setups(options: &ReplayOptions) -> Result<Vec<ReplaySetup>, Failure> {
         block_erases_max: options.block_erases,
         seed: options.experiment.seed,
     };
-    let designs = designs(&options.design, &for_designs)?;
-    for design in &designs {
-        check_scale(design, options, &for_profile)?;
-    }
     Ok(designs.into_iter().map(setup).collect())
-}
-
-/// Refuses what does not fit; where a larger part of the testbed would do, one is named.
-fn check_scale(design: &Design, options: &ReplayOptions, for_profile: &[Assignment]) -> Outcome {
-    let whole = Profile::load(&options.profile, for_profile)?;
-    let Err(why) = design.check_parameters(&whole.scaled(options.scale)?) else { return Ok(()) };
-    let larger = (0..32).map(|halvings| f64::from(1u32 << halvings)).rev().find(|parts| {
-        let is_larger = 1.0 / parts > options.scale;
-        is_larger && whole.scaled(1.0 / parts).is_ok_and(|profile| design.check_parameters(&profile).is_ok())
-    });
-    match larger {
-        Some(parts) => Err(SimError::Setup(format!("{why}; --scale 1/{parts} makes it large enough")).into()),
-        None => Err(SimError::from(why).into()),
-    }
 }
 
 /// Refuses two columns of one meaning: one of them would be passed over.

@@ -17,12 +17,9 @@ use crate::output::{JsonFile, note, print, refuse_one_place, say};
 use crate::page;
 use clap::ValueEnum;
 use kvssd_papers::claims::{Cell, Conditions, Experiment, KamlCell, Paper as Known, Reproduction, SweepCell};
-use kvssd_sim::SimError;
+use kvssd_sim::{SimError, check_scale};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-
-/// Scales that are tried: 1, 1/2, 1/4 and so on.
-const SCALES: u32 = 16;
 
 /// Where `all` is kept if nothing else is asked for.
 const FOLDER: &str = "reproduction";
@@ -101,19 +98,13 @@ fn wanted(options: &ReproduceOptions) -> Result<Vec<Wanted>, Failure> {
     Ok(wanted)
 }
 
-/// Refuses conditions under which a drive cannot be, and names a scale at which all can.
+/// Refuses conditions under which a drive cannot be.
 fn check(experiments: &[&Experiment], conditions: &Conditions) -> Result<(), SimError> {
     let at = |scale: f64| {
         let conditions = Conditions { scale, ..conditions.clone() };
         experiments.iter().try_for_each(|experiment| experiment.check(&conditions))
     };
-    let Err(why) = at(conditions.scale) else { return Ok(()) };
-    let larger = (0..SCALES).rev().map(|log| 1u64 << log).filter(|&parts| 1.0 / parts as f64 > conditions.scale);
-    let mut possible = larger.skip_while(|&parts| at(1.0 / parts as f64).is_err());
-    Err(match possible.next() {
-        Some(parts) => SimError::Setup(format!("{why}; with --scale 1/{parts} there is room")),
-        None => why,
-    })
+    check_scale(conditions.scale, at)
 }
 
 /// Refuses a file for the cells of claims that have none, or of several papers, whose cells have other columns.

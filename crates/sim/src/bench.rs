@@ -10,6 +10,7 @@ use crate::error::SimError;
 use crate::experiment::{Experiment, Named, Work, YcsbWork};
 use crate::report::RunReport;
 use crate::rounds::Rounds;
+use crate::scale::check_scale;
 use crate::setup::Setup;
 use crate::workload::{Distribution, SizeDistribution, ValueSizes, YcsbCore};
 use kvssd_flash::Profile;
@@ -178,10 +179,13 @@ impl Testbed {
     pub fn load(designs: &[String], profile: &str, scale: f64, overrides: &[Assignment]) -> Result<Self, SimError> {
         let (for_designs, for_profile) = split_overrides(overrides);
         let profile = Profile::load(profile, &for_profile)?;
-        let scaled = profile.scaled(scale)?;
         let designs = self::designs(designs, &for_designs)?;
         // Sizes of a drive that cannot be mean nothing.
-        designs.iter().try_for_each(|design| design.check_parameters(&scaled))?;
+        check_scale(scale, |scale| {
+            let scaled = profile.scaled(scale)?;
+            Ok(designs.iter().try_for_each(|design| design.check_parameters(&scaled))?)
+        })?;
+        let scaled = profile.scaled(scale)?;
         Ok(Testbed { designs, profile, scale, scaled })
     }
 

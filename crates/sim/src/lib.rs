@@ -31,6 +31,7 @@ mod measured;
 pub mod replay;
 mod report;
 mod rounds;
+mod scale;
 mod series;
 mod session;
 mod setup;
@@ -50,5 +51,6 @@ pub use report::{
     IndexReport, LifeReport, PrefixReport, Run, RunReport, TraceReport, WearReport,
 };
 pub use rounds::{Rounds, RoundsReport, SteadyReport};
+pub use scale::check_scale;
 pub use session::{RunPlan, Session};
 pub use setup::Setup;

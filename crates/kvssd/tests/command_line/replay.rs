@@ -94,7 +94,7 @@ fn what_cannot_be_replayed_is_refused_in_one_line() {
         ("bare.csv --cache lru --cache-bytes 1", &["--cache-bytes", "4KiB"]),
         ("bare.csv --value-bytes-max 1", &["--value-bytes-max", "4KiB"]),
         ("bare.csv --block-erases 0", &["--block-erases"]),
-        ("bare.csv --design block --scale 1/4096", &["too small", "--scale 1/512 makes it large enough"]),
+        ("bare.csv --design block --scale 1/4096", &["too small", "with --scale 1/512 there is room"]),
         (
             "bare.csv --design block --design tessera --set design.colour=3",
             &["design.colour", "none of block, tessera"],
