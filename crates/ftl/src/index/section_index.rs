@@ -37,6 +37,8 @@
 //!   and note come from flash and may be any numbers: what cannot be done is answered by `false`, without a panic.
 //! - When a mount redoes, [`View::edit`] answers `true` for a section that was written behind the change or cannot be read, and does not
 //!   say whether the pair was in it. So a change that may concern several sections edits each of them.
+//! - It takes no other pair to another section, as the kicks of a cuckoo hash would: where the one section was written behind the change
+//!   and the other was not, a mount has no way to tell which pair went. What has no room lies in a section of another level, or in DRAM.
 //! - What the index counts in DRAM follows from the changes alone, and it counts each of them both times. It is in
 //!   [`SectionIndex::save`] and [`SectionIndex::restore`]; a check compares [`SectionIndex::pairs`] with the entries.
 //! - A redone change has no key, except for [`PairChange::Insert`] where [`SectionIndex::notes_keys`] says so.

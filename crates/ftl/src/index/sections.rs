@@ -136,7 +136,7 @@ impl<F: SectionForm> Sections<F> {
 
     /// Whether a section need not be looked at to know that it has nothing.
     pub(crate) fn is_nowhere(&self, number: u64) -> bool {
-        self.entry(number).is_nowhere()
+        self.entry(number).is_nowhere() && !self.redo.has(number)
     }
 
     #[inline]

@@ -37,11 +37,14 @@ impl<F: SectionForm> View<'_, '_, F> {
         self.io.cpu(entries * self.io.costs().comparison_ns);
     }
 
-    /// Brings a section into DRAM. Another one may leave it.
+    /// Brings a section into DRAM. Another one may leave it. While a mount redoes a change, the section may be as it is behind later ones.
     ///
     /// # Errors
     /// What the flash operations answer.
     pub fn load(&mut self, section: u64) -> Result<Ticket, KvError> {
+        if let Some(position) = self.redo {
+            self.sections.redo_wants(self.io, section, position)?;
+        }
         self.sections.load(self.io, section)
     }
 
@@ -102,6 +105,9 @@ impl<F: SectionForm> View<'_, '_, F> {
     /// # Errors
     /// What the flash operations answer.
     pub fn load_all(&mut self, sections: &[u64]) -> Result<(), KvError> {
+        if let Some(position) = self.redo {
+            sections.iter().try_for_each(|&section| self.sections.redo_wants(self.io, section, position).map(drop))?;
+        }
         self.sections.load_all(self.io, sections)
     }
 

@@ -28,6 +28,13 @@ pub(super) struct Redo {
     written: BTreeMap<u64, usize>,
 }
 
+impl Redo {
+    /// Whether the checkpoint holds the bytes of a section that no change has wanted yet.
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.dirty.contains_key(&number)
+    }
+}
+
 impl<F: SectionForm> Sections<F> {
     /// As [`Index::save`](crate::index::Index::save).
     pub(crate) fn save(&self) -> SavedSections {
