@@ -2,7 +2,7 @@
 
 use crate::dram::DramUse;
 use crate::index::plan::{IndexPlan, Room};
-use crate::index::{Forecast, Index, Outlook, SectionIndex, Sectioned};
+use crate::index::{Forecast, Index, Outlook, SectionForm, SectionIndex, Sectioned};
 use crate::parameters::Parameters;
 use std::fmt;
 
@@ -107,5 +107,12 @@ impl<P: SectionPlan> IndexPlan for P {
 /// The empty index, if there can be one.
 fn checked<P: SectionPlan>(plan: &P, room: &Room) -> Result<P::Index, String> {
     SectionPlan::check(plan)?;
-    plan.index(room)
+    let index = plan.index(room)?;
+    let (name, bytes, page_bytes) = (SectionPlan::name(plan), index.form().bytes_max(), room.page_bytes);
+    let has_room = (1..=page_bytes).contains(&bytes);
+    has_room.then_some(index).ok_or_else(|| {
+        format!(
+            "{name} has sections of {bytes} bytes: one lies in a page, of which it can take 1 to {page_bytes} bytes"
+        )
+    })
 }

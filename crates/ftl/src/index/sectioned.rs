@@ -167,6 +167,11 @@ impl<I: SectionIndex> Index for Sectioned<I> {
         view.io.cpu(view.io.costs().hash_ns);
         let position = index.locate(&mut Visit { view: &mut view, verify }, key, index.hash(key))?;
         self.lookups.end(self.sections.counters());
+        let (tag, tags) = (position.tag, self.index.tags());
+        assert!(
+            tag < tags || tag == Position::FULL,
+            "SectionIndex::locate gives tag {tag:#x}, and SectionIndex::tags says that all are below {tags:#x}"
+        );
         Ok(position)
     }
 
