@@ -5,7 +5,11 @@
 //! ```
 //!
 //! A policy of one's own is a type that implements [`VictimPolicy`], and a design whose `victims` is
-//! [`VictimChoice::of`] it. While room is short, [`Greedy`] chooses, whatever the policy: what is wanted then is room.
+//! [`VictimChoice::of`] it. While room is short, [`Greedy`] chooses, whatever the policy: what is wanted then is room. Where superblocks lie on
+//! several targets, the choice is made among those of the target with the fewest free ones, if what it gives is half of what the first one gives.
+//!
+//! A policy has no dice and no memory. Who draws some of all and takes the best of these (d-choices) has a hash of `age_pages` draw, which is
+//! another number for each superblock and each choice.
 
 mod candidate;
 mod cost_benefit;
