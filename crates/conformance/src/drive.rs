@@ -2,7 +2,7 @@
 
 use crate::position::Position;
 use kvssd_flash::{Backing, ByteBacking, Profile, RopeBacking};
-use kvssd_ftl::{Design, Engine};
+use kvssd_ftl::{Design, Engine, MountReport};
 use kvssd_types::{
     BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Random, Reply, StoreCondition, Value, named_enum,
 };
@@ -78,7 +78,11 @@ impl Drive {
     #[must_use]
     pub fn of(design: &Design, medium: Medium, overrides: &[(&str, &str)]) -> Self {
         let profile = design.tiny_profile(overrides).unwrap();
-        let engine = design.build(&profile, medium.backing(&profile)).unwrap();
+        Drive::around(design.build(&profile, medium.backing(&profile)).unwrap())
+    }
+
+    /// Of an engine that has nothing.
+    pub(crate) fn around(engine: Engine) -> Self {
         Drive {
             engine,
             clock: Nanos::ZERO,
@@ -104,6 +108,13 @@ impl Drive {
             commands: self.commands,
             is_timed: self.is_timed,
         }
+    }
+
+    /// The drive on which these pairs are, mounted again.
+    pub(crate) fn again(self, remount: impl FnOnce(Engine) -> (Engine, MountReport)) -> Self {
+        let Drive { engine, model, seed, position, glances, commands, is_timed, .. } = self;
+        let (engine, mounted) = remount(engine);
+        Drive { engine, clock: mounted.took, model, seed, position, glances, commands, is_timed }
     }
 
     /// Has its commands noted there.

@@ -4,7 +4,7 @@ use crate::drive::{Drive, Medium};
 use crate::namespaced::NamespacedDrive;
 use crate::position::Position;
 use kvssd_flash::Profile;
-use kvssd_ftl::Design;
+use kvssd_ftl::{Design, Engine};
 use kvssd_types::Random;
 
 /// What a check gets: the design, the medium, and who takes note of where it is.
@@ -78,6 +78,12 @@ impl Trial {
     pub fn drive_of(&self, design: &Design, overrides: &[(&str, &str)]) -> Drive {
         self.position.begin();
         Drive::of(design, self.medium, overrides).noted(self.position.clone())
+    }
+
+    /// A drive around an engine that has nothing.
+    pub(crate) fn around(&self, engine: Engine) -> Drive {
+        self.position.begin();
+        Drive::around(engine).noted(self.position.clone())
     }
 
     /// An empty drive for namespaces.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   basics      pairs beside a map: life, full drives, sizes, conditions, lists, flushes
+//!   keys        those of one tag, and room for them behind a mount
 //!   iterators   each sees the moment when it was made; nothing to do where keys have no order
 //!   mistakes    of existing emulators, each once
 //!   namespaces  of the design, with indexes of other kinds beside it, and logs of their own
@@ -12,6 +13,7 @@
 
 mod basics;
 mod iterators;
+mod keys;
 mod lives;
 mod mistakes;
 mod namespaces;
@@ -52,12 +54,13 @@ macro_rules! checks {
 
 const BOTH: &[Medium] = &Medium::ALL;
 const ROPES: &[Medium] = &[Medium::Ropes];
+const BYTES: &[Medium] = &[Medium::Bytes];
 
 /// Names the checks that [`run`] runs, with commas between them.
 const CHECK: &str = "CHECK";
 
 /// All checks.
-pub static SUITE: [Check; 34] = checks! {
+pub static SUITE: [Check; 36] = checks! {
     basics::random_operations_against_a_map on BOTH;
     basics::the_same_seed_gives_the_same_run on BOTH;
     basics::a_snapshot_goes_on_as_the_drive_does on BOTH;
@@ -70,6 +73,8 @@ pub static SUITE: [Check; 34] = checks! {
     basics::a_list_names_every_key_once_in_a_stable_order_from_any_key_on on BOTH;
     basics::a_list_that_goes_on_while_keys_come_has_all_that_stay on BOTH;
     basics::a_flush_puts_everything_into_flash on BOTH;
+    keys::keys_of_one_tag_are_told_apart on BOTH;
+    keys::a_drive_that_was_closed_takes_as_many_pairs on BYTES;
     iterators::an_iterator_sees_the_drive_of_the_moment_when_it_was_made on ROPES;
     iterators::pairs_that_were_seen_before_are_those_of_the_moment on ROPES;
     iterators::a_snapshot_has_the_iterators_of_the_drive on ROPES;

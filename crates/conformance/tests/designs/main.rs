@@ -8,6 +8,7 @@ mod collection;
 mod dram_hash;
 mod failure;
 mod later;
+mod mistaken;
 mod namespaces;
 mod parts;
 mod power_cuts;
@@ -89,6 +90,8 @@ suite! {
     a_list_names_every_key_once_in_a_stable_order_from_any_key_on
     a_list_that_goes_on_while_keys_come_has_all_that_stay
     a_flush_puts_everything_into_flash
+    keys_of_one_tag_are_told_apart
+    a_drive_that_was_closed_takes_as_many_pairs
     an_iterator_sees_the_drive_of_the_moment_when_it_was_made
     pairs_that_were_seen_before_are_those_of_the_moment
     a_snapshot_has_the_iterators_of_the_drive

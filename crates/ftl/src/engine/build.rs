@@ -205,7 +205,9 @@ impl Design {
         Packing::new(geometry, self.grain_bytes, self.layout)
     }
 
-    fn room(&self, geometry: &Geometry) -> Room {
+    /// What an index of the design is built for on a drive of `geometry`.
+    #[must_use]
+    pub fn room(&self, geometry: &Geometry) -> Room {
         let packing = self.packing(geometry);
         Room {
             raw_bytes: geometry.raw_bytes(),
