@@ -4,7 +4,7 @@ use kvssd_conformance::{SUITE, power_cuts, run_check};
 use kvssd_designs::SortedWords;
 use kvssd_flash::RopeBacking;
 use kvssd_ftl::index::{
-    IndexEntry, PairChange, Position, Room, SavedSections, Search, SectionIndex, SectionPlan, View,
+    IndexEntry, PairChange, Parameters, Position, Room, SavedSections, Search, SectionIndex, SectionPlan, View,
 };
 use kvssd_ftl::{Design, Grain, IndexChoice};
 use kvssd_types::{Key, KvError};
@@ -13,6 +13,9 @@ const PLACE_BITS: u32 = 40;
 const FINGERPRINT_BITS: u32 = 20;
 /// Pairs of which a bucket is full by half.
 const PAIRS_MAX: u64 = 60_000;
+
+/// A parameter that `dram-hash` has, too.
+const BYTES_PER_SLOT: u32 = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mistake {
@@ -28,7 +31,7 @@ enum Mistake {
 
 /// Buckets of words, as `examples/own-design` has two of for each key.
 #[derive(Clone, Debug)]
-struct Plan(Mistake);
+struct Plan(Mistake, u32);
 
 #[derive(Clone)]
 struct Buckets {
@@ -46,7 +49,12 @@ impl SectionPlan for Plan {
         "buckets"
     }
 
+    fn parameters(&mut self) -> Parameters<'_> {
+        vec![("flash_bytes_per_slot", &mut self.1)]
+    }
+
     fn index(&self, room: &Room) -> Result<Buckets, String> {
+        assert_eq!(self.1, BYTES_PER_SLOT, "nobody else sets a parameter of this index");
         let pages = if self.0 == Mistake::HasSectionsOfTwoPages { 2 } else { 1 };
         let form = SortedWords { bytes: pages * room.page_bytes };
         let bits = (2 * PAIRS_MAX / form.slots() as u64).next_power_of_two().ilog2();
@@ -150,7 +158,7 @@ impl SectionIndex for Buckets {
 }
 
 fn design(mistake: Mistake) -> Design {
-    let plan: &'static Plan = Box::leak(Box::new(Plan(mistake)));
+    let plan: &'static Plan = Box::leak(Box::new(Plan(mistake, BYTES_PER_SLOT)));
     Design { name: "buckets", index: IndexChoice::of(plan), ..kvssd_designs::RHIK }
 }
 
@@ -189,4 +197,9 @@ fn a_section_larger_than_a_page_is_refused_in_one_line() {
 #[test]
 fn a_change_may_look_at_its_section_before_it_edits_it() {
     power_cuts::survives(&design(Mistake::LooksBeforeItChanges), 300).unwrap();
+}
+
+#[test]
+fn a_parameter_of_somebody_elses_name_is_left_alone() {
+    assert_eq!(told("mistake_9_everything_is_charged_to_one_budget", Mistake::None), [""; 0]);
 }
