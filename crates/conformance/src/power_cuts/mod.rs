@@ -219,7 +219,14 @@ pub fn survives(design: &Design, cuts: u32) -> Result<(), Losses> {
 /// What is wrong with it.
 pub fn check(design: &Design, profile: &Profile, backing: PowerCut<FaultyMedium>) -> Result<(), String> {
     let report = design.check(profile, Box::new(backing));
-    if report.is_clean() { Ok(()) } else { Err(format!("the drive is not sound: {report}")) }
+    match &report.findings[..] {
+        [] if report.is_clean() => Ok(()),
+        [] => Err(format!("the drive is not sound: {report}")),
+        [first, others @ ..] => {
+            let more = others.len() as u64 + report.left_off;
+            Err(format!("the drive is not sound: {first}; and {more} findings more"))
+        }
+    }
 }
 
 /// What a panic said.
