@@ -8,8 +8,8 @@
 //! [`VictimChoice::of`] it. While room is short, [`Greedy`] chooses, whatever the policy: what is wanted then is room. Where superblocks lie on
 //! several targets, the choice is made among those of the target with the fewest free ones, if what it gives is half of what the first one gives.
 //!
-//! A policy has no dice and no memory. Who draws some of all and takes the best of these (d-choices) has a hash of `age_pages` draw, which is
-//! another number for each superblock and each choice.
+//! A policy has no dice and no memory. Who draws some of all and takes the best of these (d-choices) has a hash of `age_pages` draw: it
+//! differs between superblocks and from choice to choice, but for those that were full before a mount.
 
 mod candidate;
 mod cost_benefit;
