@@ -1,8 +1,9 @@
-//! Keys that an index may take for one another, and those that it may refuse though there is room.
+//! Keys that an index may take for one another, those that it may refuse though there is room, and what a mount gives it.
 
 use crate::drive::Drive;
 use crate::trial::Trial;
 use kvssd_flash::{ByteBacking, PowerCut, PowerLoss};
+use kvssd_ftl::{Change, Grain, PairPlace, Testbed};
 use kvssd_types::{Key, KvError, Nanos, Random};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -94,4 +95,47 @@ pub(super) fn a_drive_that_was_closed_takes_as_many_pairs(trial: &Trial) {
         "{whole} pairs fit; with {were} it was closed, and {more} fit behind a mount"
     );
     drive.verify_all();
+}
+
+/// What a checkpoint has of an index comes from flash. Whatever it is, it is taken or refused, without a panic.
+pub(super) fn an_index_is_restored_from_any_bytes_or_refuses_them(trial: &Trial) {
+    const TRIES: u64 = 200;
+    let design = trial.design();
+    let room = design.room(trial.drive().engine.geometry());
+    let empty = || design.index.plan().build(&room).expect("the drive was built with it");
+    let saved = empty().save();
+    assert!(empty().restore(&saved).is_some(), "what it saved is refused");
+    let mut random = trial.random(1);
+    for _ in 0..TRIES {
+        let mut bytes = saved.clone();
+        bytes.truncate(random.below(1 + bytes.len() as u64) as usize);
+        for _ in 0..random.below(4) {
+            let at = random.below(bytes.len().max(1) as u64) as usize;
+            bytes.get_mut(at).into_iter().for_each(|byte| *byte = random.below(256) as u8);
+        }
+        let _ = empty().restore(&bytes);
+    }
+}
+
+/// What the journal has of pairs comes from flash, too: tags and notes may be any numbers.
+pub(super) fn an_index_redoes_any_change_or_refuses_it(trial: &Trial) {
+    const TRIES: usize = 2000;
+    let design = trial.design();
+    let profile = design.tiny_profile(&[]).unwrap();
+    let mut bed = Testbed::new(design, &profile);
+    let mut index = design.index.plan().build(&design.room(&profile.geometry)).expect("a drive can be built with it");
+    let mut random = trial.random(2);
+    for position in 0..TRIES {
+        let tag = random.below(u64::MAX) >> random.below(u64::from(u64::BITS));
+        let note = random.below(1 << 32) as u32 >> random.below(u32::BITS.into());
+        let mut pair = || PairPlace { place: Grain(1 + random.below(1000)), key_bytes: 8, value_bytes: 100 };
+        let (old, pair) = (pair(), pair());
+        let change = match random.below(4) {
+            0 => Change::Bound { tag, note, pair, old: None },
+            1 => Change::Bound { tag, note, pair, old: Some(old) },
+            2 => Change::Unbound { tag, note, old },
+            _ => Change::Moved { tag, from: old.place, to: pair.place, grains: 1 },
+        };
+        let _ = index.redo(&mut bed.io(Nanos::ZERO, true), &change, position);
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   basics      pairs beside a map: life, full drives, sizes, conditions, lists, flushes
-//!   keys        those of one tag, and room for them behind a mount
+//!   keys        those of one tag, and what a mount makes of an index
 //!   iterators   each sees the moment when it was made; nothing to do where keys have no order
 //!   mistakes    of existing emulators, each once
 //!   namespaces  of the design, with indexes of other kinds beside it, and logs of their own
@@ -60,7 +60,7 @@ const BYTES: &[Medium] = &[Medium::Bytes];
 const CHECK: &str = "CHECK";
 
 /// All checks.
-pub static SUITE: [Check; 36] = checks! {
+pub static SUITE: [Check; 38] = checks! {
     basics::random_operations_against_a_map on BOTH;
     basics::the_same_seed_gives_the_same_run on BOTH;
     basics::a_snapshot_goes_on_as_the_drive_does on BOTH;
@@ -75,6 +75,8 @@ pub static SUITE: [Check; 36] = checks! {
     basics::a_flush_puts_everything_into_flash on BOTH;
     keys::keys_of_one_tag_are_told_apart on BOTH;
     keys::a_drive_that_was_closed_takes_as_many_pairs on BYTES;
+    keys::an_index_is_restored_from_any_bytes_or_refuses_them on ROPES;
+    keys::an_index_redoes_any_change_or_refuses_it on ROPES;
     iterators::an_iterator_sees_the_drive_of_the_moment_when_it_was_made on ROPES;
     iterators::pairs_that_were_seen_before_are_those_of_the_moment on ROPES;
     iterators::a_snapshot_has_the_iterators_of_the_drive on ROPES;

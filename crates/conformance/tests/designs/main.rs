@@ -92,6 +92,8 @@ suite! {
     a_flush_puts_everything_into_flash
     keys_of_one_tag_are_told_apart
     a_drive_that_was_closed_takes_as_many_pairs
+    an_index_is_restored_from_any_bytes_or_refuses_them
+    an_index_redoes_any_change_or_refuses_it
     an_iterator_sees_the_drive_of_the_moment_when_it_was_made
     pairs_that_were_seen_before_are_those_of_the_moment
     a_snapshot_has_the_iterators_of_the_drive

@@ -28,6 +28,8 @@ enum Mistake {
     CountsTooFewTags,
     HasSectionsOfTwoPages,
     ForgetsMovesBehindCuts,
+    TrustsWhatItRestores,
+    TrustsNotes,
 }
 
 /// Buckets of words, as `examples/own-design` has two of for each key.
@@ -144,6 +146,10 @@ impl SectionIndex for Buckets {
         {
             return Ok(true);
         }
+        if let PairChange::Insert { note, .. } = change {
+            assert!(*note == 0 || self.mistake != Mistake::TrustsNotes, "a note of its own");
+        }
+        assert!(change.tag() < self.tags(), "a tag of its own");
         let word = |place| self.word(change.tag(), place);
         let (old, new) = (change.from().map(word), change.to().map(word));
         view.edit(section, |form, bucket| form.replace(bucket, old, new))
@@ -158,7 +164,9 @@ impl SectionIndex for Buckets {
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Option<SavedSections> {
-        let (pairs, buckets) = postcard::from_bytes(bytes).ok()?;
+        let restored = postcard::from_bytes(bytes).ok();
+        assert!(restored.is_some() || self.mistake != Mistake::TrustsWhatItRestores, "it is what was saved");
+        let (pairs, buckets) = restored?;
         (self.pairs, self.is_mounted) = (pairs, true);
         Some(buckets)
     }
@@ -179,11 +187,15 @@ fn told(check: &str, mistake: Mistake) -> Vec<String> {
 fn each_mistake_is_told_by_its_check() {
     let one_tag = "keys_of_one_tag_are_told_apart";
     let full = "a_full_drive_serves_reads_and_deletes_and_takes_stores_again";
+    let restored = "an_index_is_restored_from_any_bytes_or_refuses_them";
+    let redone = "an_index_redoes_any_change_or_refuses_it";
     let closed = "a_drive_that_was_closed_takes_as_many_pairs";
     for (check, mistake, what) in [
         (one_tag, Mistake::TakesOneForAnother, ""),
         (one_tag, Mistake::CountsTooFewTags, "and SectionIndex::tags says that all are below 0x"),
         (full, Mistake::RefusesSomeKeys, "a full drive refuses every key"),
+        (restored, Mistake::TrustsWhatItRestores, "it is what was saved"),
+        (redone, Mistake::TrustsNotes, "a note of its own"),
         (closed, Mistake::IsFullBehindMounts, " it was closed, and 0 fit behind a mount"),
     ] {
         let [sound, mistaken] = [Mistake::None, mistake].map(|mistake| told(check, mistake));

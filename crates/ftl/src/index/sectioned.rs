@@ -436,9 +436,11 @@ impl<I: SectionIndex> Index for Sectioned<I> {
             Change::Moved { tag, from, to, .. } => PairChange::Move { tag, from, to },
             _ => return Ok(()),
         };
+        // An index need not know of tags that it has not given.
+        let is_known = change.tag() < self.index.tags();
         let (index, mut view) = self.parts(io);
         view.redo = Some(position);
-        match index.change(&mut view, &change)? {
+        match is_known && index.change(&mut view, &change)? {
             true => Ok(()),
             false => Err(KvError::Unrecovered("the journal has a change that the index cannot make".to_owned())),
         }
