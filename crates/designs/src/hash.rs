@@ -63,7 +63,15 @@ impl SectionPlan for HashCompact {
     fn index(&self, room: &Room) -> Result<Self::Index, String> {
         let Room { page_bytes, grain_bytes, .. } = *room;
         let layout = CompactLayout::new(page_bytes, grain_bytes);
-        let none = || format!("hash-compact has no sections of {page_bytes} byte pages and {grain_bytes} byte grains");
+        let none = || {
+            let instead = match CompactLayout::page_bytes_max(grain_bytes) {
+                Some(most) => format!("pages may have up to {most} bytes"),
+                None => "there are none of such grains".to_owned(),
+            };
+            format!(
+                "hash-compact has no sections of {page_bytes} byte pages and {grain_bytes} byte grains: {instead}; rhik takes pages of any size"
+            )
+        };
         Ok(HashIndex::new(layout.ok_or_else(none)?, room.grains))
     }
 

@@ -31,6 +31,8 @@ const LEAVES_MIN: usize = 2;
 const SLOT_BITS: u32 = 9;
 const PASSES_BITS: u32 = 15;
 const BY_OFFSET: u8 = 1;
+/// Of the largest pages that a profile may have.
+const PAGE_BYTES_LOG_MAX: u32 = 16;
 
 impl CompactLayout {
     /// For pages of `page_bytes`, grown by `grain_bytes`; none when the root's separators, or the slots of a section,
@@ -42,6 +44,15 @@ impl CompactLayout {
         let layout = CompactLayout { grain_bytes, leaves_max };
         let root_holds = ROOT_GRAINS * grain_bytes >= SEPARATOR_BYTES * (1 + leaves_max);
         ((LEAVES_MIN..256).contains(&leaves_max) && root_holds && layout.slots() <= 1 << SLOT_BITS).then_some(layout)
+    }
+
+    /// The largest pages that have sections of such grains; none where no page has.
+    #[must_use]
+    pub fn page_bytes_max(grain_bytes: u32) -> Option<u32> {
+        (9..=PAGE_BYTES_LOG_MAX)
+            .rev()
+            .map(|log| 1 << log)
+            .find(|&bytes| CompactLayout::new(bytes, grain_bytes).is_some())
     }
 
     fn leaf_entries(&self) -> usize {
