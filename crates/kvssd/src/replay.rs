@@ -115,7 +115,8 @@ fn open_once(options: &ReplayOptions, read: &InputBytes) -> Result<(TraceName, T
     }
     let untold = || {
         let names = TraceName::ALL.map(TraceName::name).join(", ");
-        input_error(options, format!("its content does not tell its format: say --format, one of {names}"))
+        let table = "--column key=NAME for a table whose header has no key";
+        input_error(options, format!("its content does not tell its format: say --format, one of {names}; or {table}"))
     };
     let told = || TraceName::of_content(&sample);
     let of_columns = (!options.column.is_empty()).then_some(TraceName::Csv);
