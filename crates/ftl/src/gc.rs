@@ -47,9 +47,9 @@ pub(crate) struct Collector {
     /// It works while fewer superblocks are free, beside those that it keeps for itself.
     low: usize,
     pace: CollectionPace,
-    /// Somebody has taken room since the last victims were opened.
+    /// Somebody has taken room since victims were opened last.
     is_hastened: bool,
-    /// Nobody had between those and the ones before, nor has since.
+    /// Nobody took room between the last two openings of victims, nor has since.
     is_calm: bool,
     /// The most victims at once.
     victims_max: usize,
@@ -170,8 +170,8 @@ impl Collector {
         needed.filter(gives_enough).or(Some(best))
     }
 
-    /// The victims that come next: one, and where superblocks lie on several targets, so many more that each step has a program unit of
-    /// each to read, the best of each target that give at least half as much.
+    /// Opens the next victims; returns whether there is one. Where superblocks lie on several targets, there are several: the best of each
+    /// target, if it gives at least half as much, and so many that a step reads a program unit of each.
     fn open_victims(&mut self, io: &mut Io<'_>) -> Result<bool, KvError> {
         let Some(first) = self.choose(io.media, false) else { return Ok(false) };
         self.is_calm = !std::mem::take(&mut self.is_hastened);
@@ -210,7 +210,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Moves what lives in pages of a victim that were read; without pages it is erased.
+    /// Moves what lives in these pages of a victim, which were read. Without pages nothing is left in it: it is erased.
     fn empty(
         &mut self,
         io: &mut Io<'_>,

@@ -13,7 +13,7 @@ use kvssd_types::{KvError, NamespaceId};
 
 /// Whether the pair with `tag` at `from` lives, if validity knows. With `has_strays` the superblock may hold records
 /// that were appended and never bound, which validity takes for alive.
-pub(super) fn fate(io: &Io<'_>, tag: u64, from: Grain, has_strays: bool) -> Option<bool> {
+pub(super) fn known_to_live(io: &Io<'_>, tag: u64, from: Grain, has_strays: bool) -> Option<bool> {
     io.media.space.validity.is_live(tag, from).filter(|&lives| !lives || !has_strays)
 }
 
@@ -31,8 +31,8 @@ pub(super) fn ask(
     });
     let pairs: Vec<(NamespaceId, (u64, Grain))> = pairs.collect();
     compare(io, namespaces, &pairs)?;
-    let asked: Vec<(NamespaceId, (u64, Grain))> =
-        pairs.into_iter().filter(|&(_, (tag, from))| fate(io, tag, from, has_strays).is_none()).collect();
+    let is_asked = |&(_, (tag, from)): &(NamespaceId, (u64, Grain))| known_to_live(io, tag, from, has_strays).is_none();
+    let asked: Vec<(NamespaceId, (u64, Grain))> = pairs.into_iter().filter(is_asked).collect();
     // What is of no namespace any more, or of one that had the number before, is nobody's.
     let mut answers = vec![Some(false); asked.len()];
     let mut whose: Vec<NamespaceId> = asked.iter().map(|(namespace, _)| *namespace).collect();
@@ -74,18 +74,12 @@ pub(super) fn compare_some(io: &mut Io<'_>, namespaces: &mut Namespaces) -> Resu
     Ok(namespace.index.uncompared().len() < before)
 }
 
-/// What is known of a record that runs into a superblock.
-pub(super) enum Head {
-    /// Whose it is, and its tag.
-    Of(NamespaceId, u64),
-    /// It is no more.
-    Gone,
-    /// Nothing.
-    Unreadable,
-}
-
-/// The tag of the record that starts at `head`, in another superblock.
-pub(super) fn tag_of(io: &mut Io<'_>, namespaces: &Namespaces, head: Grain) -> Result<Head, KvError> {
+/// Namespace and tag of the record that starts at `head`, in another superblock. `None` if it is gone or cannot be read.
+pub(super) fn tag_of(
+    io: &mut Io<'_>,
+    namespaces: &Namespaces,
+    head: Grain,
+) -> Result<Option<(NamespaceId, u64)>, KvError> {
     let packing = io.media.space.packing;
     let page = packing.page_of(head);
     // The superblock of the head may have been collected, the record with it, and its pages be written anew or not at
@@ -93,17 +87,17 @@ pub(super) fn tag_of(io: &mut Io<'_>, namespaces: &Namespaces, head: Grain) -> R
     let Superblock { state, stream, .. } = *io.media.space.superblocks.get(packing.superblock_of(head));
     let is_full = matches!(state, State::Closed | State::Victim | State::Retired);
     if !matches!(stream, Stream::User | Stream::Gc) || !is_full {
-        return Ok(Head::Gone);
+        return Ok(None);
     }
     // A superblock that a power cut ended early has pages that were never written, or not to their end.
     if !io.media.flash.is_programmed(page) {
-        return Ok(Head::Gone);
+        return Ok(None);
     }
     io.read(page, Cause::Gc);
     let grain = packing.index_in_page(head);
-    let Some(oob) = oob_of(io, namespaces, page)? else { return Ok(Head::Unreadable) };
+    let Some(oob) = oob_of(io, namespaces, page)? else { return Ok(None) };
     let entry = oob.entries.iter().find(|entry| entry.grain == grain);
-    Ok(entry.map_or(Head::Gone, |entry| Head::Of(entry.namespace, entry.tag)))
+    Ok(entry.map(|entry| (entry.namespace, entry.tag)))
 }
 
 /// The out-of-band area of a page that was read, if it can be, with the tags of its pairs.

@@ -2,7 +2,7 @@
 
 use super::GcCounters;
 use super::copies::Copies;
-use super::liveness::{Head, ask, fate, tag_of};
+use super::liveness::{ask, known_to_live, tag_of};
 use crate::io::{Io, readable};
 use crate::journal::Change;
 use crate::layout::address::Grain;
@@ -13,27 +13,6 @@ use crate::space::superblock::Superblock;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::KvError;
-
-fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<(), KvError> {
-    if !io.media.space.validity.spills(superblock).contains(&from) {
-        return Ok(());
-    }
-    let page_bytes = io.media.space.packing.page_bytes() as usize;
-    let mut bytes = Rope::default();
-    bytes.push_slice(io.data(io.media.space.packing.page_of(from))?, 0..page_bytes);
-    let to = io.append(NewRecord {
-        stream: Stream::Gc,
-        kind: Kind::InvalidMappings,
-        tag: superblock.0.into(),
-        bytes: &mut bytes,
-        unbroken_bytes: page_bytes,
-        cause: Cause::InvalidMappings,
-    })?;
-    io.media.space.validity.spill_moved(superblock, from, to);
-    io.note(Change::SpillMoved { superblock, from, to });
-    io.discard(from, io.media.space.packing.grains_per_page);
-    Ok(())
-}
 
 /// Moves what lives in `pages`, which were read and have these out-of-band areas, and the pair that runs over into the
 /// superblock whose first page is `first`. What cannot be read stays where it is.
@@ -63,27 +42,23 @@ pub(super) fn move_pages(
     for (page, oob) in &oobs {
         if *page == first
             && let Some(head) = oob.continues
+            && let Some((namespace, tag)) = tag_of(io, namespaces, head)?
         {
-            match tag_of(io, namespaces, head)? {
-                // Of its pages, the one in this superblock has been read.
-                Head::Of(namespace, tag) => {
-                    let is_bound = match namespaces.enter_for(io, namespace, tag) {
-                        Some(index) => readable(index.is_bound(io, tag, head))?,
-                        None => Some(false),
-                    };
-                    let lives = or_held(io, head, is_bound);
-                    copies.add(io, tag, head, lives, &[first])?;
-                }
-                Head::Gone | Head::Unreadable => {}
-            }
+            let is_bound = match namespaces.enter_for(io, namespace, tag) {
+                Some(index) => readable(index.is_bound(io, tag, head))?,
+                None => Some(false),
+            };
+            let lives = or_held(io, head, is_bound);
+            // Of its pages, the one in this superblock has been read.
+            copies.add(io, tag, head, lives, &[first])?;
         }
         for entry in &oob.entries {
             let from = packing.grain(*page, entry.grain);
             io.cpu(io.media.controller.costs.gc_record_ns);
             match oob.kind {
                 Kind::Pair => {
-                    let lives = fate(io, entry.tag, from, has_strays);
-                    let is_bound = if lives.is_none() { answers.next().flatten() } else { lives };
+                    let known = known_to_live(io, entry.tag, from, has_strays);
+                    let is_bound = if known.is_none() { answers.next().flatten() } else { known };
                     io.namespace = entry.namespace;
                     let lives = or_held(io, from, is_bound);
                     copies.add(io, entry.tag, from, lives, pages)?;
@@ -104,4 +79,26 @@ pub(super) fn move_pages(
 /// Whether the record at `place` is to be moved: if it lives, or an iterator may want it.
 fn or_held(io: &mut Io<'_>, place: Grain, lives: Option<bool>) -> Option<bool> {
     lives.map(|lives| lives || io.media.held.get_mut().has(place))
+}
+
+/// Moves a page of invalid mappings that speaks of `superblock`, if validity still has it at `from`.
+fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<(), KvError> {
+    if !io.media.space.validity.spills(superblock).contains(&from) {
+        return Ok(());
+    }
+    let page_bytes = io.media.space.packing.page_bytes() as usize;
+    let mut bytes = Rope::default();
+    bytes.push_slice(io.data(io.media.space.packing.page_of(from))?, 0..page_bytes);
+    let to = io.append(NewRecord {
+        stream: Stream::Gc,
+        kind: Kind::InvalidMappings,
+        tag: superblock.0.into(),
+        bytes: &mut bytes,
+        unbroken_bytes: page_bytes,
+        cause: Cause::InvalidMappings,
+    })?;
+    io.media.space.validity.spill_moved(superblock, from, to);
+    io.note(Change::SpillMoved { superblock, from, to });
+    io.discard(from, io.media.space.packing.grains_per_page);
+    Ok(())
 }
