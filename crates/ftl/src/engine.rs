@@ -426,7 +426,7 @@ fn perform(
         Command::Exist { key } => commands::exist(io, index, key),
         Command::List { from, keys_max } => commands::list(io, index, from, keys_max),
         Command::CreateIterator { ref options } => iterators.create(io, index, options),
-        Command::Seek { iterator, key, pairs_max } => iterators.seek(io, index, iterator, (key, pairs_max)),
+        Command::Seek { iterator, key, pairs_max } => iterators.seek(io, index, iterator, key, pairs_max),
         Command::Next { iterator, pairs_max } => iterators.next(io, index, iterator, pairs_max),
         Command::DestroyIterator { iterator } => iterators.destroy(io, index, iterator),
         Command::Read { offset_bytes, length_bytes } => blocks::read(io, index, limits, offset_bytes, length_bytes),

@@ -16,6 +16,7 @@ mod range;
 mod spot;
 
 pub use self::degree::{IteratorPlan, PrefetchDegree};
+pub(crate) use self::glance::Go;
 
 use self::degree::Pace;
 use self::habit::Habit;
@@ -113,14 +114,15 @@ impl Iterators {
         io: &mut Io<'_>,
         index: &mut dyn Index,
         id: IteratorId,
-        (key, pairs_max): (Option<Key<'_>>, u32),
+        key: Option<Key<'_>>,
+        pairs_max: u32,
     ) -> Result<Reply, KvError> {
         let ranges = ranges(index)?;
         let live = find(self.live.get_mut(), &self.expired, id)?;
         live.prefetch.clear(&mut self.pool);
         live.pace.stop();
         live.ends_seek(&mut self.habit, false);
-        live.has_sought = true;
+        live.sought_last = true;
         let begin = live.range.begin(key.map(|key| key.bytes()));
         // Before the seek: if that fails, the cursor has lost its old position.
         live.spot.sought(begin.clone());
@@ -153,12 +155,11 @@ impl Iterators {
         goes_on: bool,
     ) -> Result<Reply, KvError> {
         let ranges = ranges(index)?;
-        let now = io.clock;
+        let arrived = io.clock;
         let all = self.live.get_mut();
-        let flying = all.values().filter(|live| live.prefetch.is_flying(now)).count() as u32;
+        let flying = all.values().filter(|live| live.prefetch.is_flying(arrived)).count() as u32;
         let holding = all.values().filter(|live| live.prefetch.len() > 0).count() as u32;
         let live = find(all, &self.expired, id)?;
-        let arrived = io.clock;
         live.catch_up(io, ranges, id, &mut self.pool)?;
         let chosen = live.choose(io, ranges, id, pairs_max)?;
         let found = io.settle();
@@ -170,13 +171,14 @@ impl Iterators {
             }
         };
         // While the pairs cross the link, the core asks for the next (section 4.5).
-        live.pace.gave((arrived, found, io.answer()), chosen.len() as u64);
+        live.pace.gave(arrived, found, io.answer(), chosen.len() as u64);
         if self.plan.index_prefetch && goes_on {
             ranges.read_ahead(io, id);
         }
         if !live.keys_only && goes_on {
             // A pair that cannot be read is reported when it is its turn.
-            readable(live.read_ahead(io, ranges, id, (&self.plan, &mut self.pool, Sharers { flying, holding })))?;
+            let sharers = Sharers { flying, holding };
+            readable(live.read_ahead(io, ranges, id, &self.plan, &mut self.pool, sharers))?;
         }
         for ahead in &chosen {
             live.prefetch.took(ahead).into_iter().for_each(|took_ns| live.pace.read(took_ns));

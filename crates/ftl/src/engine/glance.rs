@@ -15,6 +15,7 @@ use super::Engine;
 use crate::index::Sight;
 use crate::index::look::{REST_PAGES_MAX, Seen};
 use crate::io::media::Media;
+use crate::iterators::Go;
 use crate::layout::address::Grain;
 use crate::layout::packing::RecordLayout;
 use crate::namespace::Namespace;
@@ -88,14 +89,14 @@ impl Engine {
         }
         let Namespace { index, iterators, .. } = self.looked_at(namespace)?;
         let ranges = index.ranges_beside()?;
-        let asked = match *command {
+        let (id, go, pairs_max) = match *command {
             Command::CreateIterator { ref options } => return iterators.create_beside(&self.media, ranges, options),
             Command::DestroyIterator { iterator } => return iterators.destroy_beside(&self.media, ranges, iterator),
-            Command::Seek { iterator, key, pairs_max } => (iterator, Some(key), pairs_max),
-            Command::Next { iterator, pairs_max } => (iterator, None, pairs_max),
+            Command::Seek { iterator, key, pairs_max } => (iterator, Go::To(key), pairs_max),
+            Command::Next { iterator, pairs_max } => (iterator, Go::On, pairs_max),
             _ => return None,
         };
-        let (reply, sources) = iterators.glance(&self.media, ranges, asked)?;
+        let (reply, sources) = iterators.glance(&self.media, ranges, id, go, pairs_max)?;
         self.glances.see(sources.pages);
         self.glances.show_kept(sources.kept);
         Some(reply)

@@ -108,8 +108,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Pairs were asked for at `arrived`, known at `found` and returned at `given`: from `found` on the command waited for them.
-    pub(super) fn gave(&mut self, (arrived, found, given): (Nanos, Nanos, Nanos), pairs: u64) {
+    /// So many `pairs` were asked for at `arrived`, known at `found` and returned at `given`: from `found` on the command waited for them.
+    pub(super) fn gave(&mut self, arrived: Nanos, found: Nanos, given: Nanos, pairs: u64) {
         if let Some((before, _)) = self.last.filter(|_| pairs > 0) {
             let interval_ns = found.0.saturating_sub(before.0.min(arrived.0));
             mean(&mut self.interval_ns, interval_ns / pairs);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   spot -> keys, places -> pages that are gathered, or on a medium that shows them -> pairs -> spot behind the last
-//!                             one that is not to be seen: nothing was given, and the command reads them
+//!                             one of them is not to be seen: nothing is returned, and the drive executes the command
 //! ```
 
 use super::live::{CHOSEN_ROOM, Live};
@@ -20,12 +20,21 @@ use kvssd_types::{IteratorId, IteratorOptions, Key, KvError, OwnedKey, Reply, VA
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A pair that is given next.
+/// A pair that is returned next.
 struct Chosen {
     key: OwnedKey,
     pair: PairPlace,
     /// The index entry that names the pair, if that is on flash.
     entry: Option<EntryPlace>,
+}
+
+/// Where an iterator goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Go<'k> {
+    /// A Seek: to the key, or to the beginning of its range.
+    To(Option<Key<'k>>),
+    /// A Next: to the pairs that follow.
+    On,
 }
 
 /// Where the values of a glance came from.
@@ -69,23 +78,27 @@ impl Iterators {
         Some(Reply::IteratorDestroyed)
     }
 
-    /// The pairs of a Seek, if `sought` says to which key, or else of a Next, and where their values came from. `None` if not all of them can
-    /// be seen: then the command returns them.
+    /// The pairs that a command returns, and where their values came from. `None` if not all of them can be seen: then the drive executes it.
     pub(crate) fn glance(
         &self,
         media: &Media,
         ranges: &dyn RangeIndex,
-        (id, sought, pairs_max): (IteratorId, Option<Option<Key<'_>>>, u32),
+        id: IteratorId,
+        go: Go<'_>,
+        pairs_max: u32,
     ) -> Option<(Reply, Sources)> {
         let live = self.live.look().get(&id).filter(|_| self.plan == IteratorPlan::NONE).map(Arc::clone)?;
         let mut spot = live.spot.try_lock()?;
-        let sought = sought.map(|key| live.range.begin(key.map(|key| key.bytes())));
+        let sought = match go {
+            Go::To(key) => Some(live.range.begin(key.map(|key| key.bytes()))),
+            Go::On => None,
+        };
         let (from, given) = match &sought {
             Some(from) => (from, &None),
             None if spot.has_sought => (&spot.from, &spot.given),
             None => return None,
         };
-        let chosen = live.glance_along(media, ranges, id, (from.as_deref(), given.as_deref(), pairs_max))?;
+        let chosen = live.glance_along(media, ranges, id, from.as_deref(), given.as_deref(), pairs_max)?;
         let (values, sources) = live.see(media, &chosen)?;
         if let Some(from) = sought {
             *spot = Spot { has_sought: true, from, given: None, is_ahead: true };
@@ -125,7 +138,9 @@ impl Live {
         media: &Media,
         ranges: &dyn RangeIndex,
         id: IteratorId,
-        (from, given, pairs_max): (Option<&[u8]>, Option<&[u8]>, u32),
+        from: Option<&[u8]>,
+        given: Option<&[u8]>,
+        pairs_max: u32,
     ) -> Option<Vec<Chosen>> {
         let (mut chosen, mut bytes) = (Vec::with_capacity(pairs_max.min(CHOSEN_ROOM) as usize), 0);
         if pairs_max == 0 {

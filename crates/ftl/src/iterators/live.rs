@@ -26,8 +26,8 @@ pub(super) struct Live {
     pub(super) keys_only: bool,
     pub(super) prefetch: Prefetch,
     pub(super) pace: Pace,
-    /// Whether no command has followed its last Seek.
-    pub(super) has_sought: bool,
+    /// Whether its last command was a Seek.
+    pub(super) sought_last: bool,
     /// Where it stands.
     pub(super) spot: OwnSpot,
 }
@@ -36,12 +36,12 @@ impl Live {
     /// An iterator with the creation number `made`, which was not sent anywhere yet.
     pub(super) fn new(options: &IteratorOptions<'_>, made: u64, pace: Pace) -> Self {
         let (range, keys_only, prefetch) = (Range::of(options), options.keys_only, Prefetch::default());
-        Live { made, range, keys_only, prefetch, pace, has_sought: false, spot: OwnSpot::default() }
+        Live { made, range, keys_only, prefetch, pace, sought_last: false, spot: OwnSpot::default() }
     }
 
-    /// Notes that a command follows its last Seek, if it is the first to do so; `is_followed` for a Next.
+    /// Notes that a command comes. If it is the first behind a Seek, `is_followed` says whether it is a Next.
     pub(super) fn ends_seek(&mut self, habit: &mut Habit, is_followed: bool) {
-        if std::mem::take(&mut self.has_sought) {
+        if std::mem::take(&mut self.sought_last) {
             habit.ended(is_followed);
         }
     }
@@ -159,7 +159,9 @@ impl Live {
         io: &mut Io<'_>,
         ranges: &mut dyn RangeIndex,
         id: IteratorId,
-        (plan, pool, sharers): (&IteratorPlan, &mut PrefetchPool, Sharers),
+        plan: &IteratorPlan,
+        pool: &mut PrefetchPool,
+        sharers: Sharers,
     ) -> Result<(), KvError> {
         if self.prefetch.len() >= self.pace.degree(plan.prefetch_degree) as usize {
             return Ok(());

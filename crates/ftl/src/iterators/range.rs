@@ -1,4 +1,4 @@
-//! The keys that an iterator goes along.
+//! Which keys an iterator returns, and where a Seek among them begins.
 
 use kvssd_types::{IteratorOptions, OwnedKey};
 

@@ -16,7 +16,7 @@ pub(super) struct Spot {
     pub(super) is_ahead: bool,
 }
 
-/// The position of an iterator. One thread at a time uses it; a second thread executes its command instead.
+/// A spot that one thread at a time uses. Who finds it in use has no glance: it takes the drive and executes its command.
 #[derive(Debug, Default)]
 pub(super) struct OwnSpot(Mutex<Spot>);
 
