@@ -28,8 +28,8 @@ pub use self::cache::Ticket;
 pub use self::form::{SectionEdit, SectionForm};
 pub use self::redo::SavedSections;
 
-/// What is counted of an index's records on flash: sections, or pages of tables. Two numbers are for commands and for
-/// garbage collection.
+/// What is counted of an index's records on flash: sections, or pages of tables. Of two numbers the first is for commands, the second for
+/// background work.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SectionCounters {
     /// Those that were not in DRAM when they were wanted.
@@ -156,22 +156,22 @@ impl<F: SectionForm> Sections<F> {
 
     /// Brings a section into DRAM.
     pub(crate) fn load(&mut self, io: &mut Io<'_>, number: u64) -> Result<Ticket, KvError> {
-        let directory = *self.entry(number);
-        if directory.cached != Ticket::NONE {
-            if directory.place != Grain(0) {
-                let page = io.packing().page_of(directory.place);
-                io.wait_for_page(page, self.cache.get(directory.cached).ready, SpentOn::Map);
+        let entry = *self.entry(number);
+        if entry.cached != Ticket::NONE {
+            if entry.place != Grain(0) {
+                let page = io.packing().page_of(entry.place);
+                io.wait_for_page(page, self.cache.get(entry.cached).ready, SpentOn::Map);
             }
-            return Ok(directory.cached);
+            return Ok(entry.cached);
         }
-        if directory.place == Grain(0) {
+        if entry.place == Grain(0) {
             let bytes = self.form.empty();
             assert!(!bytes.is_empty(), "SectionForm::empty: a section has a byte at the least");
             self.count_footprint(bytes.len(), 0);
             return self.admit(io, number, bytes);
         }
         let cause = io.index_cause();
-        let page = io.packing().page_of(directory.place);
+        let page = io.packing().page_of(entry.place);
         self.counters.misses += 1;
         self.counters.flash_reads += u64::from(io.read(page, cause));
         let bytes = self.content(io, number)?;
@@ -181,8 +181,8 @@ impl<F: SectionForm> Sections<F> {
     /// Reads several sections into DRAM side by side. Those that cannot be read stay away.
     pub(crate) fn load_all(&mut self, io: &mut Io<'_>, numbers: &[u64]) -> Result<(), KvError> {
         let missing = |index: &Self, number: u64| {
-            let directory = index.directory[number as usize];
-            directory.cached == Ticket::NONE && directory.place != Grain(0)
+            let entry = index.directory[number as usize];
+            entry.cached == Ticket::NONE && entry.place != Grain(0)
         };
         let mut wanted: Vec<u64> = numbers.iter().copied().filter(|&number| missing(self, number)).collect();
         wanted.sort_unstable();
@@ -269,9 +269,8 @@ impl<F: SectionForm> Sections<F> {
         assert!(length > 0, "SectionForm: section {number} is empty, and has a byte at the least");
         let place = io.append_own(self.first_number + number, bytes)?;
         self.counters.bytes_written[usize::from(io.background)] += length as u64;
-        let directory = &mut self.directory[number as usize];
-        directory.place = place;
-        directory.bytes = length as u32;
+        let entry = &mut self.directory[number as usize];
+        (entry.place, entry.bytes) = (place, length as u32);
         Ok(place)
     }
 

@@ -32,6 +32,7 @@ impl<F: SectionForm> Sections<F> {
         self.evict_for(io, 0)
     }
 
+    /// Evicts sections, first in, first out, until the others and `more_bytes` fit the budget.
     pub(super) fn evict_for(&mut self, io: &mut Io<'_>, more_bytes: u64) -> Result<(), KvError> {
         while !self.held && self.cache.bytes() + more_bytes > self.budget_bytes.saturating_add(self.surplus_bytes) {
             if self.leavers_warm == 0 {
@@ -64,7 +65,7 @@ impl<F: SectionForm> Sections<F> {
         self.keep_to_budget(io)
     }
 
-    /// Lets some of what is in DRAM beyond the budget leave.
+    /// Lets a page of what is in DRAM beyond the budget leave, with the next eviction.
     pub(crate) fn wear_off_surplus(&mut self) {
         self.surplus_bytes = self.surplus_bytes.saturating_sub(u64::from(self.page_bytes));
     }
@@ -74,7 +75,7 @@ impl<F: SectionForm> Sections<F> {
         self.cache.bytes().saturating_sub(self.budget_bytes)
     }
 
-    /// Lets a page of each die's program leave of what is in DRAM beyond the budget.
+    /// Lets as much of what is in DRAM beyond the budget leave as one program on each channel takes.
     pub(crate) fn shrink(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         self.surplus_bytes = self.beyond_budget_bytes();
         let geometry = &io.media.space.geometry;

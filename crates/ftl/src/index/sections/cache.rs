@@ -28,8 +28,9 @@ pub(crate) struct Cached {
     /// Its number; none when it was replaced.
     pub(crate) section: Option<u64>,
     pub(crate) bytes: Blob,
+    /// It was changed since it was read or written, and is written when it leaves.
     pub(crate) dirty: bool,
-    /// The same, by garbage collection alone where the testbed does not write it for that.
+    /// It was changed by garbage collection alone, on a testbed that writes nothing for that: its bytes are kept when it leaves.
     pub(crate) moved: bool,
     /// Memory has let go of the older bytes on flash, so that these need no copy to be changed.
     pub(crate) forgotten: bool,

@@ -21,8 +21,8 @@ impl<F: SectionForm> Sections<F> {
         mut see: impl FnMut(u64, &[u8], &mut IndexContents),
     ) {
         let mut footprint_bytes = 0;
-        for (number, directory) in (0..).zip(&self.directory) {
-            let (place, known) = (directory.place, self.first_number + number);
+        for (number, entry) in (0..).zip(&self.directory) {
+            let (place, known) = (entry.place, self.first_number + number);
             let mut fault =
                 |why: String, loses_pairs| contents.faults.push(IndexFault { number: known, place, why, loses_pairs });
             let bytes = match self.bytes_of(io, number) {
@@ -50,17 +50,17 @@ impl<F: SectionForm> Sections<F> {
 
     /// The bytes of a section as the index has them now; none when it has no entries yet.
     fn bytes_of(&self, io: &mut Io<'_>, number: u64) -> Result<Option<Blob>, String> {
-        let directory = self.directory[number as usize];
-        if directory.cached != Ticket::NONE {
-            return Ok(Some(self.cache.get(directory.cached).bytes.clone()));
+        let entry = self.directory[number as usize];
+        if entry.cached != Ticket::NONE {
+            return Ok(Some(self.cache.get(entry.cached).bytes.clone()));
         }
-        if directory.place == Grain(0) {
+        if entry.place == Grain(0) {
             return Ok(None);
         }
         if let Some(unwritten) = self.unwritten.get(&number) {
             return Ok(Some(unwritten.clone()));
         }
-        let bytes = io.blob_at(directory.place, directory.bytes).map_err(|error| error.to_string())?;
+        let bytes = io.blob_at(entry.place, entry.bytes).map_err(|error| error.to_string())?;
         bytes.map(Some).ok_or_else(|| "it runs over the end of its page".to_owned())
     }
 }
