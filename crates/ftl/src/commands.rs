@@ -308,7 +308,6 @@ pub(crate) fn retrieve(
 /// Reads a part of a value. The page with its head was read.
 fn read_value(io: &mut Io<'_>, place: Grain, head: RecordHead, wanted: (u32, u32)) -> Result<Reply, KvError> {
     let parts = parts_of(&io.media.space, place, &head, head.value_range(wanted));
-    // The first page has been read.
     let first_page = io.packing().page_of(place);
     let unread: Vec<_> = parts.iter().filter(|(page, _)| *page != first_page).cloned().collect();
     io.read_parts(&unread, Cause::User);

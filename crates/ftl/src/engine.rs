@@ -55,8 +55,10 @@ pub struct Engine {
     glances: Glances,
     /// What the last command lacked that was refused with [`KvError::CapacityExceeded`].
     lacks: Vec<Lack>,
-    /// Commits so far, and which of them a checkpoint follows in any case ([`Engine::checkpoint_every`]).
-    commits: (u64, u64),
+    /// Commits so far.
+    commits: u64,
+    /// A checkpoint follows every so many commits in any case; 0 for none ([`Engine::checkpoint_every`]).
+    commits_per_checkpoint: u64,
     /// Why the flash, or what keeps it, takes no writes any more. From then on every call is refused, since DRAM may be ahead
     /// of the flash.
     failure: Option<KvError>,
@@ -80,7 +82,8 @@ impl Engine {
             beside_bytes: 0,
             glances: Glances::default(),
             lacks: Vec::new(),
-            commits: (0, 0),
+            commits: 0,
+            commits_per_checkpoint: 0,
             failure: None,
         };
         engine.share_dram();
@@ -107,6 +110,7 @@ impl Engine {
             glances: Glances::default(),
             lacks: self.lacks.clone(),
             commits: self.commits,
+            commits_per_checkpoint: self.commits_per_checkpoint,
             failure: self.failure.clone(),
         })
     }
@@ -116,7 +120,7 @@ impl Engine {
         (&mut self.media, &self.namespaces)
     }
 
-    /// Returns an error if the flash has failed before, and in the middle of a batch over several engines.
+    /// Refuses whatever is asked if the flash has failed before, or in the middle of a batch over several engines.
     fn check_available(&self) -> Result<(), KvError> {
         match &self.failure {
             None if self.share.is_some() => {

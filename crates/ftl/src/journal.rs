@@ -9,8 +9,8 @@
 //! pages are numbered in one row, without gaps since the last checkpoint.
 //!
 //! Below: what a [`change`] says, batches that were [`torn`], and what else a mount reads: what is staged in the write buffer's memory
-//! ([`staging`]), [`clients`] and the numbers of their changes, and namespaces as they are written down ([`attributes`]). `recovery` writes and
-//! reads it. It imports `space` and `layout`.
+//! ([`staging`]), [`clients`] and the numbers of their changes, and namespaces as they are written down ([`attributes`]). [`durable`] holds all of
+//! it that is in DRAM. `recovery` writes and reads it.
 
 pub(crate) mod attributes;
 pub(crate) mod batch_sequence;
@@ -34,17 +34,20 @@ const CHECKPOINT_PAGES_MIN: u64 = 16;
 pub(crate) struct Journal {
     /// Pages that are full and wait to be appended.
     full: VecDeque<Vec<u8>>,
+    /// The page that is not full yet.
     gathered: Vec<u8>,
     /// The namespace of the last change.
     pub(crate) namespace: Option<NamespaceId>,
     /// The number of the next page.
     pub(crate) number: u64,
-    /// Pages since the last checkpoint, and pages that it took.
+    /// Pages since the last checkpoint.
     pub(crate) pages: u64,
+    /// Pages that the last checkpoint took.
     pub(crate) checkpoint_pages: u64,
 }
 
 impl Journal {
+    /// Adds a change to the page that is gathered, or to a new one when it does not fit.
     pub(crate) fn gather(&mut self, change: &Change, page_bytes: usize) {
         let before = self.gathered.len();
         let mut bytes =

@@ -26,7 +26,7 @@ use crate::journal::torn::{Torn, without_torn_batches};
 use crate::journal::{BatchNote, Change, changes};
 use crate::layout::oob::{Kind, Oob, Stream};
 use crate::namespace::Namespaces;
-use crate::recovery::durability::{Image, image, image_bytes};
+use crate::recovery::durability::{CHECKPOINT_HEAD_BYTES, Image, image, image_bytes};
 use crate::space::Space;
 use crate::space::superblock::{State, Superblock};
 use kvssd_flash::{Cause, PageAddress, PowerLoss, SuperblockId};
@@ -114,7 +114,7 @@ fn restore(
     let (all, torn) = without_torn_batches(all, decided).map_err(damaged)?;
     let was_closed = image.is_last && all.is_empty() && restored.gathered.is_empty();
     let mut redo = Redo { io: &mut io, namespaces, spills: Vec::new() };
-    redo.all(image, &all)?;
+    redo.redo_all(image, &all)?;
     let Redo { spills, .. } = redo;
     // On a volatile drive, only the unfinished writes of interrupted mounts lie behind the end of the journal.
     let is_volatile = io.media.durable.power_loss == PowerLoss::Volatile;
@@ -248,8 +248,7 @@ pub(crate) fn last_checkpoint(io: &mut Io<'_>, pages: &Numbered) -> Result<(std:
     for (&start, &(page, _)) in pages.iter().rev().filter(|(_, (_, kind))| *kind == Kind::Checkpoint) {
         let Some(first) = readable(content(io, page))? else { continue };
         let Some(length) = image_bytes(&first) else { continue };
-        let count =
-            (length.saturating_add(crate::recovery::durability::CHECKPOINT_HEAD_BYTES as u64)).div_ceil(page_bytes);
+        let count = length.saturating_add(CHECKPOINT_HEAD_BYTES as u64).div_ceil(page_bytes);
         if count > io.media.space.geometry.pages() {
             continue;
         }

@@ -52,10 +52,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Has a checkpoint follow each of so many commits, however short the journal is, 0 for none: for campaigns that look for what a checkpoint
+    /// Has a checkpoint follow every so many commits, however short the journal is; 0 for none. For campaigns that look for what a checkpoint
     /// must not come between.
     pub fn checkpoint_every(&mut self, commits: u64) {
-        self.commits.1 = commits;
+        self.commits_per_checkpoint = commits;
     }
 
     /// Writes journal and checkpoint behind a command or a step of garbage collection that ended at `at`.
@@ -63,8 +63,9 @@ impl Engine {
         if !self.media.durable.is_on() {
             return Ok(());
         }
-        self.commits.0 += 1;
-        let is_asked_for = self.commits.1 > 0 && self.commits.0.is_multiple_of(self.commits.1);
+        self.commits += 1;
+        let every = self.commits_per_checkpoint;
+        let is_asked_for = every > 0 && self.commits.is_multiple_of(every);
         let mut io = Io::new(&mut self.media, at, true);
         io.commit_journal()?;
         if (is_asked_for || io.media.durable.journal.is_long()) && !self.collector.is_busy() {

@@ -19,10 +19,9 @@ const BIRTH: &str = "birth";
 pub struct NamespaceAttributes {
     /// What it is called, beside its number: 1 to [`NAME_BYTES_MAX`] bytes, another name than all others have.
     pub name: Option<String>,
-    /// The index by the name of its plan, with the parameters of the first design that has
-    /// one; none for the drive's own.
+    /// The index by the name of its plan, with the parameters of the first design that has one; none for the drive's own.
     pub index: Option<String>,
-    /// Parameters of the index that differ from these, by name.
+    /// Parameters of the index that differ from that design's, by name.
     pub parameters: Vec<(String, String)>,
     /// The most bytes of flash that its records may take; none, or 0, for as many as the drive has.
     pub quota_bytes: Option<u64>,

@@ -32,8 +32,9 @@ pub(crate) struct Client {
     /// Whether the change of a serial was made: bit `serial % WINDOW`, for the last [`RequestId::WINDOW`] up to the
     /// highest.
     made: [u64; WORDS],
-    /// When it was used last, and when it was opened, counted in uses of the table.
+    /// When it was used last, counted in uses of the table.
     used: u64,
+    /// When it was opened, counted alike.
     since: u64,
 }
 

@@ -32,8 +32,8 @@ pub(super) struct Redo<'a, 'b> {
 }
 
 impl Redo<'_, '_> {
-    /// Redoes all changes. Afterwards `io` works for the namespace of the last ones.
-    pub(super) fn all(&mut self, image: Image, all: &[Change]) -> Result<(), KvError> {
+    /// Makes all changes again on the state of the checkpoint. Afterwards `io` works for the namespace of the last ones.
+    pub(super) fn redo_all(&mut self, image: Image, all: &[Change]) -> Result<(), KvError> {
         let Media { space, durable, .. } = &mut *self.io.media;
         if !image.is_possible(space.packing.grains_per_superblock) {
             return Err(damaged(OF_ANOTHER));
@@ -44,11 +44,11 @@ impl Redo<'_, '_> {
         durable.clients = saved.ok_or_else(|| damaged("its checkpoint has more clients than there can be"))?;
         let restored = self.namespaces.restore(image.namespaces);
         restored.map_err(|why| damaged(&format!("its checkpoint has a namespace that cannot be: {why}")))?;
-        self.own(all)?;
+        self.prepare(all)?;
         let removed: BTreeSet<NamespaceId> = all.iter().filter_map(removed_by).collect();
         self.io.namespace = NamespaceId::FIRST;
         for (position, change) in all.iter().enumerate() {
-            self.one(change)?;
+            self.redo(change)?;
             // The index records of a namespace that is removed later may have been erased already.
             if let Some(namespace) = self.namespaces.get_mut(self.io.namespace)
                 && !removed.contains(&namespace.id)
@@ -69,8 +69,9 @@ impl Redo<'_, '_> {
         Ok(())
     }
 
-    /// Makes the namespaces that were made, and tells indexes of their own records.
-    fn own(&mut self, all: &[Change]) -> Result<(), KvError> {
+    /// What all changes say that must be known before the first is made again: which namespaces there are, and where indexes have written
+    /// records of their own since.
+    fn prepare(&mut self, all: &[Change]) -> Result<(), KvError> {
         let mut namespace = NamespaceId::FIRST;
         for (position, change) in all.iter().enumerate() {
             match change {
@@ -96,7 +97,8 @@ impl Redo<'_, '_> {
         found.ok_or_else(|| damaged("its journal speaks of a namespace that there is not"))
     }
 
-    fn one(&mut self, change: &Change) -> Result<(), KvError> {
+    /// Makes a change again, but for what the index does about it.
+    fn redo(&mut self, change: &Change) -> Result<(), KvError> {
         let grains_per_page = self.io.packing().grains_per_page;
         match *change {
             Change::Batch(BatchNote::Decided(sequence)) => self.io.media.durable.decided = sequence,
