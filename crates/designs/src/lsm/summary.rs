@@ -256,7 +256,7 @@ impl Summary {
         let mut taken = vec![candidates[0]];
         loop {
             let range = range_of(tables, &taken);
-            let overlapping = |id: &&TableId| taken.contains(id) || tables.overlap(**id, &range);
+            let overlapping = |id: &&TableId| taken.contains(id) || tables.overlaps(**id, &range);
             let more: Vec<TableId> = candidates.iter().filter(overlapping).copied().collect();
             if more.len() == taken.len() {
                 return more;

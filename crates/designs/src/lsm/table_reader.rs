@@ -25,7 +25,7 @@ pub(super) trait TableReader {
     fn content(&mut self, id: TableId, page: usize) -> Result<Blob, KvError>;
 }
 
-/// By flash operations, which take their time.
+/// Reads by flash operations, which take virtual time.
 pub(super) struct Timed<'t, 'i> {
     pub(super) io: &'t mut Io<'i>,
     pub(super) tables: &'t mut Tables,
@@ -53,7 +53,7 @@ impl TableReader for Timed<'_, '_> {
     }
 }
 
-/// Without changing anything, where all is to be seen.
+/// Looks at pages where they lie: it changes nothing, takes no time, and fails where a page is not to be seen.
 pub(super) struct Glancing<'t> {
     pub(super) sight: &'t dyn Sight,
     pub(super) tables: &'t Tables,
@@ -70,7 +70,7 @@ impl TableReader for Glancing<'_> {
 
     fn wait(&mut self, _ready: Nanos) {}
 
-    /// An error where the page is not to be seen, which a command then reads.
+    /// An error where the page is not to be seen: the drive then executes the command, which reads it.
     fn content(&mut self, id: TableId, page: usize) -> Result<Blob, KvError> {
         self.tables.seen_content(self.sight, id, page).ok_or_else(|| damaged(id))
     }

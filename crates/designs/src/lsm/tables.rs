@@ -13,7 +13,7 @@ use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{Blob, PageAddress};
 use kvssd_ftl::index::{SectionCounters, Sight};
 use kvssd_ftl::{Grain, Io, TablePlace, readable};
-use kvssd_types::KvError;
+use kvssd_types::{KvError, Nanos};
 use std::collections::BTreeSet;
 
 /// The pool of all tables.
@@ -63,6 +63,7 @@ impl Tables {
         self.slots.iter().enumerate().filter_map(|(id, table)| Some((id as TableId, table.as_ref()?)))
     }
 
+    /// Changes a table, and the sums of bytes with it.
     pub(super) fn change<T>(&mut self, id: TableId, change: impl FnOnce(&mut Table) -> T) -> T {
         let table = self.slots[id as usize].as_mut().expect("a summary names tables that there are");
         self.dram_bytes -= table.dram_bytes();
@@ -147,7 +148,7 @@ impl Tables {
     }
 
     /// As [`Tables::fetch`], without waiting; returns the moment when they are there.
-    pub(super) fn fetch_ahead(&mut self, io: &mut Io<'_>, wanted: &[(TableId, usize)]) -> kvssd_types::Nanos {
+    pub(super) fn fetch_ahead(&mut self, io: &mut Io<'_>, wanted: &[(TableId, usize)]) -> Nanos {
         let pages = self.on_flash(io, wanted);
         let ready = io.read_without_waiting(&pages, io.index_cause());
         self.count_reads(io, pages.len(), ready > io.clock);
@@ -252,13 +253,13 @@ impl Tables {
         Ok(())
     }
 
-    /// Whether two tables may have a key in common.
-    pub(super) fn overlap(&self, left: TableId, right: &KeyRange) -> bool {
-        self.get(left).range.overlaps(right)
+    /// Whether a table may have a key of a range.
+    pub(super) fn overlaps(&self, id: TableId, range: &KeyRange) -> bool {
+        self.get(id).range.overlaps(range)
     }
 }
 
-/// By what the log knows a page of a table.
+/// The number by which the log knows a page of a table.
 pub(super) fn number_of(id: TableId, page: usize) -> u64 {
     u64::from(id) * u64::from(TABLE_PAGES_MAX) + page as u64
 }
