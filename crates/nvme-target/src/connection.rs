@@ -322,7 +322,7 @@ impl Connection {
         self.stop();
     }
 
-    /// Executes ready commands while there is room for their data.
+    /// Executes ready commands while there is room for their data, and looks at the host's rights whenever they have changed.
     fn execute(&mut self, now: Nanos) {
         (self.is_stalled, self.opens) = (false, None);
         while !self.execute_burst(now) {
@@ -330,7 +330,7 @@ impl Connection {
         }
     }
 
-    /// Returns whether the host's rights are those of now; nothing is executed else.
+    /// Executes ready commands. Returns false if the host's rights have changed meanwhile: then the rest waits until they were looked at.
     fn execute_burst(&mut self, now: Nanos) -> bool {
         let Phase::Io { controller, queue, resets, .. } = &self.phase else { return true };
         if self.ready.is_empty() || self.is_congested() {

@@ -246,7 +246,7 @@ impl Execution<'_, '_> {
             }
             KvCommand::CreateIterator(range) => self.create_iterator(range, owner),
             KvCommand::Iterate { iterator, seek, pairs_max, buffer_bytes } => {
-                self.iterate((*iterator, owner), *seek, *pairs_max, *buffer_bytes)
+                self.iterate(*iterator, owner, *seek, *pairs_max, *buffer_bytes)
             }
             KvCommand::DestroyIterator { iterator } => self.destroy_iterator(*iterator, owner),
             KvCommand::Delete { key } => match self.on_drive(Command::Delete { key: key_of(key)? }) {

@@ -1,9 +1,9 @@
 //! The data structures of Identify.
 
 use crate::controller::{Controller, ControllerKind};
-use crate::limits::{CAPSULE_DATA_BYTES_MAX, ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, QUEUE_ENTRIES_MAX};
+use crate::limits::{CAPSULE_DATA_BYTES_MAX, ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, NAMESPACES_MAX, QUEUE_ENTRIES_MAX};
 use crate::rights::Access;
-use crate::status::{NAMESPACES_MAX, absent};
+use crate::status::absent;
 use crate::subsystem::Subsystem;
 use crate::view::View;
 use kvssd_ftl::NamespaceInfo;

@@ -10,7 +10,7 @@
 //! | data of a PDU | 128 KiB | a connection's input buffer holds one whole |
 //! | data in transfer by R2T, of a connection | 8 MiB | or one value, if that is more |
 //! | output that waits to be sent, of a connection | 4 MiB | and one value beyond; no command is executed before there is room |
-//! | both, of all connections | 1 GiB each | or one value beyond, where values may have 256 MiB |
+//! | both, of all connections | 1 GiB each | or one value, if that is more; output has one value of each partition beyond |
 //! | keys of a List | 128 KiB of them, 2 MiB where they may be long | a drive lists while others wait |
 //! | iterators of a controller | 64 | each keeps flash for what it shows |
 //!
@@ -29,6 +29,8 @@ pub const PDU_DATA_BYTES_MAX: u32 = 128 << 10;
 pub const QUEUE_ENTRIES_MAX: u16 = 256;
 /// The most I/O queues of a controller.
 pub const IO_QUEUES_MAX: u16 = 16;
+/// The most namespaces (NN): a drive in a file has room for 16.
+pub(crate) const NAMESPACES_MAX: u32 = 16;
 /// The most outstanding Asynchronous Event Requests of a controller (AERL).
 pub const EVENT_REQUESTS_MAX: usize = 4;
 /// Entries of a controller's error log (ELPE).

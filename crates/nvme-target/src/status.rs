@@ -1,10 +1,8 @@
 //! The NVMe status of each error of the drive, and of namespaces that are not there.
 
+use crate::limits::NAMESPACES_MAX;
 use kvssd_nvme_spec::Status;
 use kvssd_types::KvError;
-
-/// NN: a drive in a file has room for 16.
-pub(crate) const NAMESPACES_MAX: u32 = 16;
 
 pub(crate) fn status_of(error: &KvError) -> Status {
     match error {

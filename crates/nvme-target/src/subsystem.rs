@@ -79,7 +79,7 @@ pub struct Subsystem {
     /// Output that hosts have not taken yet.
     pub(crate) values_out: Arc<MemoryBudget>,
     has_failed: AtomicBool,
-    /// The drive; none behind [`Subsystem::close`]. Who takes several takes them in their order.
+    /// The drive's partitions; `None` in them after [`Subsystem::close`]. Who takes several takes them in their order.
     partitions: Vec<Turns<Option<Drive>>>,
     sessions: Sessions,
     controllers: Mutex<Controllers>,
@@ -121,7 +121,7 @@ struct AllTurns<'a> {
 }
 
 impl AllTurns<'_> {
-    /// None of a drive that was closed.
+    /// `None` after the drive was closed.
     fn executor(&mut self) -> Option<Executor<'_>> {
         let drives: Option<Vec<&mut Drive>> = self.turns.iter_mut().map(|turn| turn.as_mut()).collect();
         Some(Executor { drive: Partitions::new(drives?), sessions: self.sessions })
@@ -251,7 +251,7 @@ impl Subsystem {
         self.with_executor(|executor| executor.open_client(client))
     }
 
-    /// The namespaces. A drive whose firmware has panicked has not none: that is an error.
+    /// The namespaces. An error after the firmware has panicked: nobody knows then which there are.
     pub(crate) fn infos(&self) -> Result<Vec<NamespaceInfo>, Status> {
         self.with_drive(|drive| drive.namespaces()).ok_or(Status::InternalError)
     }

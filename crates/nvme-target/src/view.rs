@@ -44,7 +44,7 @@ impl View<'_> {
         self.subsystem.namespaces.living().keys().all(|&id| self.rights.access(id).is_some())
     }
 
-    /// The namespaces that the controller has. A drive whose firmware has panicked has not none: that is an error.
+    /// The namespaces that the controller has. An error as of [`Subsystem::infos`].
     pub(crate) fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Status> {
         let mut namespaces = self.allocated()?;
         namespaces.retain(|info| self.is_attached(info.id.0));
@@ -73,7 +73,7 @@ impl View<'_> {
         match self.access(namespace) {
             Some(Access::ReadOnly) if is_change => Err(Status::NamespaceWriteProtected),
             Some(_) => Ok(()),
-            // It writes out what is whose ever, and says nothing.
+            // It writes out what all hosts have stored, and tells this one nothing.
             None if namespace == NAMESPACE_ALL && kind == CommandKind::Flush => Ok(()),
             None => Err(absent(namespace)),
         }

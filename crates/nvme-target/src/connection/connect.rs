@@ -64,16 +64,16 @@ pub(super) fn connect(
         // `spdk_nvme_perf` sends an empty one, and SPDK's own target accepts it.
         tracing::warn!(queue = command.queue_id, "a host says no name of its own (HOSTNQN)");
     }
-    let wanted = name(&data.subsystem_nqn, AT_SUBSYSTEM_NQN)?;
-    let kind = match wanted.as_str() {
+    let subsystem_nqn = name(&data.subsystem_nqn, AT_SUBSYSTEM_NQN)?;
+    let kind = match subsystem_nqn.as_str() {
         DISCOVERY_NQN => ControllerKind::Discovery,
         nqn if nqn == subsystem.options.nqn => ControllerKind::Io,
         _ => {
-            tracing::warn!(host = host.nqn, wanted, "a host asked for another subsystem");
+            tracing::warn!(host = host.nqn, wanted = subsystem_nqn, "a host asked for another subsystem");
             return Err(invalid(AT_SUBSYSTEM_NQN, true));
         }
     };
-    let parties = Parties { host: host.nqn.clone(), subsystem: wanted };
+    let parties = Parties { host: host.nqn.clone(), subsystem: subsystem_nqn };
     let (member, rights) = claim(place, &host.nqn)?;
     check_secured(&rights, kind, &parties, secured).inspect_err(|_| place.leave())?;
     // Nothing fails behind the new controller.
@@ -83,8 +83,8 @@ pub(super) fn connect(
     let entries = command.queue_size + 1;
     let connected = match command.queue_id {
         0 => {
-            let wanted = (kind, data.controller.get(), command.keep_alive_ms);
-            admin_queue(view, &member, wanted, host, place.discovered(), now)
+            let asked = (kind, data.controller.get(), command.keep_alive_ms);
+            admin_queue(view, &member, asked, host, place.discovered(), now)
         }
         queue => io_queue(subsystem, kind, &host, data.controller.get(), queue),
     };
@@ -153,12 +153,12 @@ fn claim(place: &mut Place, nqn: &str) -> Result<(Arc<Member>, Arc<HostRights>),
 fn admin_queue(
     view: View<'_>,
     member: &Arc<Member>,
-    (kind, wanted, keep_alive_ms): (ControllerKind, u16, u32),
+    (kind, controller_id, keep_alive_ms): (ControllerKind, u16, u32),
     host: Host,
     discovered: u64,
     now: Nanos,
 ) -> Result<(Phase, u16), Failure> {
-    if wanted != CONTROLLER_ANY {
+    if controller_id != CONTROLLER_ANY {
         return Err(invalid(AT_CONTROLLER, true));
     }
     let controller = view.subsystem.add_controller(kind, host, member, keep_alive_ms, now)?;
@@ -175,10 +175,10 @@ fn io_queue(
     subsystem: &Subsystem,
     kind: ControllerKind,
     host: &Host,
-    wanted: u16,
+    id: u16,
     queue: u16,
 ) -> Result<(Phase, u16), Failure> {
-    let found = subsystem.controller(wanted).ok_or(invalid(AT_CONTROLLER, true))?;
+    let found = subsystem.controller(id).ok_or(invalid(AT_CONTROLLER, true))?;
     let mut controller = lock(&found);
     if controller.kind != kind || controller.host != *host {
         return Err(invalid(AT_CONTROLLER, true));
@@ -192,10 +192,10 @@ fn io_queue(
     if !controller.queues.insert(queue) {
         return Err(invalid(AT_QUEUE_ID, false));
     }
-    tracing::info!(controller = wanted, queue, "an I/O queue has connected");
+    tracing::info!(controller = id, queue, "an I/O queue has connected");
     let resets = controller.resets;
     drop(controller);
-    Ok((Phase::Io { controller: Arc::clone(&found), id: wanted, queue, resets }, wanted))
+    Ok((Phase::Io { controller: Arc::clone(&found), id, queue, resets }, id))
 }
 
 /// The failure that names an invalid parameter: its offset in the command or in its data (IPO and IATTR).

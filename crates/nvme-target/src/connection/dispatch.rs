@@ -26,8 +26,8 @@ const TO_CONTROLLER: u8 = 0b01;
 const NOT_ABORTED: u64 = 1;
 /// The most data to the controller of an admin command.
 const ADMIN_DATA_BYTES_MAX: u32 = IDENTIFY_BYTES as u32;
-/// The birth of a namespace of which it is not known.
-const UNKNOWN: u32 = 0;
+/// The birth by which a host means a namespace whose birth is not known.
+const BIRTH_UNKNOWN: u32 = 0;
 
 impl Connection {
     /// Processes a command capsule.
@@ -122,12 +122,12 @@ impl Connection {
 
     fn permit(&self, entry: &SubmissionEntry) -> Result<(), Status> {
         let kind = CommandKind::of_opcode(entry.opcode);
-        self.permit_on((entry.namespace.get(), named::meant_birth(entry)), kind)
+        self.permit_on(entry.namespace.get(), named::meant_birth(entry), kind)
     }
 
-    fn permit_on(&self, (namespace, meant): (u32, Option<u32>), kind: CommandKind) -> Result<(), Status> {
+    fn permit_on(&self, namespace: u32, meant: Option<u32>, kind: CommandKind) -> Result<(), Status> {
         let is_another = match meant {
-            Some(birth) if birth != UNKNOWN => self.subsystem.namespaces.birth(namespace) != Some(birth),
+            Some(birth) if birth != BIRTH_UNKNOWN => self.subsystem.namespaces.birth(namespace) != Some(birth),
             Some(_) => self.strange.contains(&namespace) || self.subsystem.namespaces.birth(namespace) != meant,
             None => self.strange.contains(&namespace),
         };
@@ -159,7 +159,7 @@ impl Connection {
         let (whole, share) = whole.unzip();
         if entry.opcode == FABRICS_OPCODE {
             let outcome = self.fabrics(entry, whole.as_deref().unwrap_or(data), arrived);
-            return self.completion(entry, CommandKind::Fabrics, outcome, arrived);
+            return self.complete(entry, CommandKind::Fabrics, outcome, arrived);
         }
         match self.phase {
             Phase::Io { .. } => match self.key_value(entry, data, whole, arrived) {
@@ -223,7 +223,7 @@ impl Connection {
     pub(super) fn refuse_ready(&mut self, now: Nanos) {
         for ready in std::mem::take(&mut self.ready) {
             let kind = CommandKind::of(&ready.command);
-            match self.permit_on((ready.namespace, ready.meant), kind) {
+            match self.permit_on(ready.namespace, ready.meant, kind) {
                 Ok(()) => self.ready.push_back(ready),
                 Err(status) => {
                     let completion = Completion::new(ready.command_id, kind, now, Err(status.into()));
@@ -280,7 +280,6 @@ impl Connection {
                 Ok(Success::default())
             }
             (Phase::Io { .. }, FabricsCommand::Disconnect { .. }) => Err(Status::ConnectIncompatibleFormat.into()),
-            (_, FabricsCommand::Other { .. }) => Err(Status::InvalidField.into()),
             _ => Err(Status::InvalidField.into()),
         }
     }
@@ -327,7 +326,7 @@ impl Connection {
         self.output.completions.push(completion);
     }
 
-    fn completion(&mut self, entry: &SubmissionEntry, kind: CommandKind, outcome: Outcome, arrived: Nanos) {
+    fn complete(&mut self, entry: &SubmissionEntry, kind: CommandKind, outcome: Outcome, arrived: Nanos) {
         self.output.completions.push(Completion::new(entry.command_id.get(), kind, arrived, outcome));
     }
 

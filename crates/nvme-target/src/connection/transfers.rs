@@ -76,9 +76,8 @@ impl Transfers {
         }
         let share = memory.reserve(bytes)?;
         let pending = self.waiting.pop_front()?;
-        let request = |tag: usize| R2tHeader::new(pending.entry.command_id.get(), tag as u16, 0, pending.length_bytes);
         let tag = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
-        let header = request(tag);
+        let header = R2tHeader::new(pending.entry.command_id.get(), tag as u16, 0, pending.length_bytes);
         let buffer = std::iter::repeat_n(0, pending.length_bytes as usize).collect();
         let transfer =
             Some(Transfer { pending, buffer, share, filled: 0, is_intact: true, requested: now, last_data: now });

@@ -69,7 +69,8 @@ impl Execution<'_, '_> {
     /// The pairs that come next, as many as the host wants and its buffer takes.
     pub(super) fn iterate(
         &mut self,
-        (number, owner): (u32, &Owner),
+        number: u32,
+        owner: &Owner,
         seek: Option<Option<KvKey>>,
         pairs_max: u32,
         buffer_bytes: u32,

@@ -27,8 +27,8 @@ impl Subsystem {
             let scope = if settings.rights.quota.is_bounded() { Scope::All } else { front.scope };
             let begin = completions.len();
             let executed = match scope {
-                Scope::One(number) => self.execute_on(number, burst, &mut room, (now, settings), completions),
-                Scope::All => self.execute_on_all(burst, &mut room, (now, settings), completions),
+                Scope::One(number) => self.execute_on(number, burst, &mut room, now, settings, completions),
+                Scope::All => self.execute_on_all(burst, &mut room, now, settings, completions),
             };
             match executed {
                 Some(true) => {}
@@ -43,41 +43,45 @@ impl Subsystem {
         true
     }
 
-    /// Executes the commands of a burst that concern one partition, as [`Subsystem::execute`]. None where there is no drive any more.
+    /// Executes the commands of a burst that concern one partition, as [`Subsystem::execute`]. `None` where there is no drive any more.
     fn execute_on(
         &self,
         number: usize,
         burst: &mut Burst<'_>,
         room: &mut OutputRoom<'_>,
-        (now, settings): (Nanos, &IoSettings),
+        now: Nanos,
+        settings: &IoSettings,
         completions: &mut Vec<Completion>,
     ) -> Option<bool> {
         let mut turn = self.partitions[number].take().ok()?;
         let drive = Partitions::new([turn.as_mut()?]);
         let is_only = self.partitions.len() == 1;
         let next = |has_room| if is_only { burst.next(has_room) } else { burst.next_of(number, has_room) };
-        Some(self.execute_in(Executor { drive, sessions: &self.sessions }, next, room, (now, settings), completions))
+        Some(self.execute_with(Executor { drive, sessions: &self.sessions }, next, room, now, settings, completions))
     }
 
-    /// As [`Subsystem::execute_on`], of commands that concern any.
+    /// Executes the commands of a burst with all partitions, as [`Subsystem::execute`]. `None` where there is no drive any more.
     fn execute_on_all(
         &self,
         burst: &mut Burst<'_>,
         room: &mut OutputRoom<'_>,
-        (now, settings): (Nanos, &IoSettings),
+        now: Nanos,
+        settings: &IoSettings,
         completions: &mut Vec<Completion>,
     ) -> Option<bool> {
         let mut turns = self.turns()?;
         let executor = turns.executor()?;
-        Some(self.execute_in(executor, |has_room| burst.next(has_room), room, (now, settings), completions))
+        Some(self.execute_with(executor, |has_room| burst.next(has_room), room, now, settings, completions))
     }
 
-    fn execute_in(
+    /// Executes the commands that `next` returns, unless the host's rights have changed; returns whether they have not.
+    fn execute_with(
         &self,
         mut executor: Executor<'_>,
         next: impl FnMut(bool) -> Option<IoCommand>,
         room: &mut OutputRoom<'_>,
-        (now, settings): (Nanos, &IoSettings),
+        now: Nanos,
+        settings: &IoSettings,
         completions: &mut Vec<Completion>,
     ) -> bool {
         if self.hosts.generation() != settings.generation {
