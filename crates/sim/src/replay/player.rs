@@ -28,8 +28,10 @@ const EXPECTED_MAX: usize = 32;
 pub(super) struct Player {
     drive: Box<dyn PairDrive>,
     model: Model,
-    cache: Option<HostCache>,
-    drives: Option<DriveCache>,
+    /// What the host keeps, if it is the host that has a cache.
+    host_cache: Option<HostCache>,
+    /// What the drive keeps, if it is the drive.
+    drive_cache: Option<DriveCache>,
     counts: TraceReport,
     measured: Measured,
     misses: Latencies,
@@ -41,7 +43,7 @@ pub(super) struct Player {
     /// Pairs that were missed and are not stored yet.
     filling: HashSet<u64>,
     prefixes: Prefixes,
-    /// What the request's commands took that were answered before its last one was sent.
+    /// How long the commands of the request at hand took that were answered before its last one was sent.
     waited: Nanos,
 }
 
@@ -57,7 +59,7 @@ enum Second {
     },
 }
 
-/// A request whose second command has not come yet.
+/// A request whose second command is not sent yet, with a [`Subject`] of its own.
 #[derive(Clone, Debug)]
 struct Waiting {
     key: [u8; KEY_BYTES_MAX],
@@ -69,14 +71,25 @@ struct Waiting {
     second: Second,
 }
 
-/// A key, the hash that the model knows it by, the times of its request as a cache counts them, and its stream.
+/// The pair that a request is about.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     key: Key<'a>,
+    /// What model and caches know it by.
     hash: u64,
+    /// When the request comes, and when the pair expires, as caches count time.
     now: Nanos,
     expires: Nanos,
     stream: Option<u64>,
+}
+
+impl<'a> Subject<'a> {
+    /// Of a request that is sent at `at`, by the trace's times where it has some.
+    fn of(request: &Request, key: Key<'a>, at: Nanos) -> Self {
+        let now = request.at_ns.map_or(at, Nanos);
+        let expires = request.ttl_ns.map_or(Nanos::MAX, |ttl_ns| now + Nanos(ttl_ns));
+        Subject { key, hash: request.hash(), now, expires, stream: request.stream }
+    }
 }
 
 /// A new drive, with a cache of its own if it is to keep one.
@@ -106,17 +119,17 @@ impl Player {
         design: &Design,
         profile: &Profile,
         cache: Option<&CachePlan>,
-        is_drives: bool,
+        is_in_drive: bool,
         value_bytes_max: Option<u32>,
         seed: u64,
     ) -> Result<Self, SimError> {
-        let drive = drive(design, profile, cache.filter(|_| is_drives), value_bytes_max)?;
+        let drive = drive(design, profile, cache.filter(|_| is_in_drive), value_bytes_max)?;
         Ok(Player {
             value_bytes_max: drive.value_bytes_max(),
             drive,
             model: Model::new(seed),
-            cache: cache.filter(|_| !is_drives).map(HostCache::new),
-            drives: cache.filter(|_| is_drives).map(DriveCache::new),
+            host_cache: cache.filter(|_| !is_in_drive).map(HostCache::new),
+            drive_cache: cache.filter(|_| is_in_drive).map(DriveCache::new),
             counts: TraceReport::default(),
             measured: Measured::default(),
             misses: Latencies::new(),
@@ -137,9 +150,9 @@ impl Player {
     /// The drive, what the hosts saw, and the counts.
     pub(super) fn end(mut self) -> (Device, Measured, TraceReport) {
         self.counts.pairs = self.model.len() as u64;
-        let of_drive = self.drives.as_ref().zip(self.drive.cache());
-        let of_drive = of_drive.map(|(drives, info)| drives.report(&info));
-        self.counts.cache = self.cache.as_ref().map(HostCache::report).or(of_drive);
+        let of_drive = self.drive_cache.as_ref().zip(self.drive.cache());
+        let of_drive = of_drive.map(|(cache, info)| cache.report(&info));
+        self.counts.cache = self.host_cache.as_ref().map(HostCache::report).or(of_drive);
         let others = [("delete", self.deletes), ("exist", self.exists), ("miss", self.misses)];
         self.measured.others.extend(others);
         if let Some((report, took)) = self.prefixes.result() {
@@ -154,9 +167,9 @@ impl Player {
         self.measured = Measured::from(self.measured.end, None);
         self.counts = TraceReport::default();
         self.prefixes.begin_measuring();
-        self.cache.iter_mut().for_each(HostCache::begin_measuring);
-        if let Some((drives, info)) = self.drives.as_mut().zip(self.drive.cache()) {
-            drives.begin_measuring(&info);
+        self.host_cache.iter_mut().for_each(HostCache::begin_measuring);
+        if let Some((cache, info)) = self.drive_cache.as_mut().zip(self.drive.cache()) {
+            cache.begin_measuring(&info);
         }
         for latencies in [&mut self.misses, &mut self.deletes, &mut self.exists] {
             *latencies = Latencies::new();
@@ -185,7 +198,8 @@ impl Player {
     ) -> Result<(Nanos, Option<u64>), SimError> {
         self.measured.operations += 1;
         self.counts.keys_hashed += u64::from(request.is_key_hashed());
-        let subject = self.subject(request, key, at);
+        self.counts.ttls_ignored += u64::from(request.ttl_ns.is_some() && self.host_cache.is_none());
+        let subject = Subject::of(request, key, at);
         self.look(request, subject, at)?;
         let held = self.model.get(subject.hash);
         let bytes = request.value_bytes;
@@ -215,7 +229,7 @@ impl Player {
                 (self.retrieve(subject, None, at)?, second)
             }
             Action::Delete => {
-                self.cache.iter_mut().for_each(|cache| cache.delete(PairId(subject.hash)));
+                self.host_cache.iter_mut().for_each(|cache| cache.delete(PairId(subject.hash)));
                 (self.delete(subject, at)?, None)
             }
             Action::Exist => (self.exist(subject, at)?, None),
@@ -248,7 +262,7 @@ impl Player {
         Ok(self.answered(done))
     }
 
-    /// When a request's command is answered that was done at `done` but for those before it: a host sends one at a time.
+    /// When a request's last command is answered, which would be done at `done` were it the only one: a host sends one at a time.
     fn answered(&mut self, done: Nanos) -> Nanos {
         let done = done + std::mem::take(&mut self.waited);
         self.measured.end = self.measured.end.max(done);
@@ -325,7 +339,7 @@ impl Player {
                 self.counts.refused_full += u64::from(!has_left);
                 self.leave(PairId(hash), at)?;
                 // A cache of the drive's own keeps the old value: the host deletes what it could not replace.
-                if self.drives.is_some() && self.model.get(hash).is_some() {
+                if self.drive_cache.is_some() && self.model.get(hash).is_some() {
                     self.forget(key, hash, at)?;
                 }
             }
@@ -386,14 +400,6 @@ impl Player {
         self.counts.exist_misses += u64::from(!is_there);
         self.exists.add(done - at);
         Ok(done)
-    }
-
-    /// The pair of a request, by the trace's times where it has some.
-    fn subject<'a>(&mut self, request: &Request, key: Key<'a>, at: Nanos) -> Subject<'a> {
-        self.counts.ttls_ignored += u64::from(request.ttl_ns.is_some() && self.cache.is_none());
-        let now = request.at_ns.map_or(at, Nanos);
-        let expires = request.ttl_ns.map_or(Nanos::MAX, |ttl_ns| now + Nanos(ttl_ns));
-        Subject { key, hash: request.hash(), now, expires, stream: request.stream }
     }
 
     /// Whether an answer says that the key was there. One that is wrong about that is counted.
