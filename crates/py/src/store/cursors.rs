@@ -1,4 +1,4 @@
-//! How far lists and ranges have come.
+//! Cursors: how far lists of keys and ranges of pairs have come.
 
 use super::RawStore;
 use crate::errors::Error;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A page of pairs.
 type PagePairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;
 
-/// How far an iterator has come.
+/// How far a list of keys has come.
 #[pyclass(frozen, module = "kvssd._kvssd")]
 pub(crate) struct RawCursor {
     pub(super) store: Py<RawStore>,
@@ -25,6 +25,12 @@ impl RawCursor {
     fn next_keys<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let keys = self.store.get().on_pairs(py, self.namespace, |pairs| self.next_page(pairs))?;
         Ok(keys.iter().map(|key| PyBytes::new(py, key)).collect())
+    }
+}
+
+impl RawCursor {
+    fn next_page(&self, pairs: Namespace<'_>) -> Result<Vec<Box<[u8]>>, StoreError> {
+        self.cursor.lock().unwrap_or_else(PoisonError::into_inner).next_page(pairs)
     }
 }
 
@@ -48,7 +54,7 @@ impl RawRange {
         Ok(pairs.collect())
     }
 
-    /// The drive need not keep what only this range shows.
+    /// Ends the range: the drive need not keep any more what only this range shows.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         let ended = self.store.get().on_pairs(py, self.namespace, |pairs| {
             if let Some(cursor) = self.lock().take() {
@@ -61,7 +67,7 @@ impl RawRange {
     }
 }
 
-/// Whoever was interrupted between the range and its end.
+/// Ends the range if nobody else did: Python was interrupted before it came to that.
 impl Drop for RawRange {
     fn drop(&mut self) {
         if self.lock().is_some() {
@@ -73,11 +79,5 @@ impl Drop for RawRange {
 impl RawRange {
     fn lock(&self) -> MutexGuard<'_, Option<RangeCursor>> {
         self.cursor.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl RawCursor {
-    fn next_page(&self, pairs: Namespace<'_>) -> Result<Vec<Box<[u8]>>, StoreError> {
-        self.cursor.lock().unwrap_or_else(PoisonError::into_inner).next_page(pairs)
     }
 }
