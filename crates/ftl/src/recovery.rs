@@ -26,12 +26,13 @@ use crate::journal::torn::{Torn, without_torn_batches};
 use crate::journal::{BatchNote, Change, changes};
 use crate::layout::oob::{Kind, Oob, Stream};
 use crate::namespace::Namespaces;
-use crate::recovery::durability::{CHECKPOINT_HEAD_BYTES, Image, image, image_bytes};
+use crate::recovery::durability::{CHECKPOINT_HEAD_BYTES, Checkpoint, checkpoint_in, content_bytes};
 use crate::space::Space;
 use crate::space::superblock::{State, Superblock};
 use kvssd_flash::{Cause, PageAddress, PowerLoss, SuperblockId};
 use kvssd_types::{BLOCK_BYTES, KvError, Nanos, PlacementHandle, Value};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What a mount did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,9 +95,9 @@ fn restore(
         // Nothing would tell a page of the journal that could not be read from the journal's end.
         return Err(failure);
     }
-    let (checkpoint, image) = last_checkpoint(&mut io, &pages)?;
+    let (numbers, checkpoint) = last_checkpoint(&mut io, &pages)?;
     if io.media.durable.power_loss == PowerLoss::Protected {
-        let is_there = restored.journal_number.is_some() || image.is_last;
+        let is_there = restored.journal_number.is_some() || checkpoint.is_last;
         if !is_there
             || sequence > io.media.log.sequence
             || !stands_at_the_end(&io.media.log, &io.media.flash, &io.media.space.geometry)
@@ -107,19 +108,19 @@ fn restore(
     if let Some(units) = restored.torn_units {
         io.stage(&Item::Torn(units), None)?;
     }
-    let (mut all, journal_pages) = journal_changes(&mut io, &pages, checkpoint.end, restored.journal_number)?;
+    let (mut all, journal_pages) = journal_changes(&mut io, &pages, numbers.end, restored.journal_number)?;
     all.extend(restored.changes);
     let believes_all = io.media.durable.planted == Some(PlantedBug::UndecidedBatch);
     let decided = if believes_all { BatchSequence(u64::MAX) } else { decided };
     let (all, torn) = without_torn_batches(all, decided).map_err(damaged)?;
-    let was_closed = image.is_last && all.is_empty() && restored.gathered.is_empty();
+    let was_closed = checkpoint.is_last && all.is_empty() && restored.gathered.is_empty();
     let mut redo = Redo { io: &mut io, namespaces, spills: Vec::new() };
-    redo.redo_all(image, &all)?;
+    redo.redo_all(checkpoint, &all)?;
     let Redo { spills, .. } = redo;
     // On a volatile drive, only the unfinished writes of interrupted mounts lie behind the end of the journal.
     let is_volatile = io.media.durable.power_loss == PowerLoss::Volatile;
-    let end = if is_volatile { checkpoint.end + journal_pages } else { u64::MAX };
-    settle_superblocks(&mut io, &pages, checkpoint.start..end)?;
+    let end = if is_volatile { numbers.end + journal_pages } else { u64::MAX };
+    settle_superblocks(&mut io, &pages, numbers.start..end)?;
     if !io.media.all_life_is_written() {
         return Err(damaged(
             "a superblock is erased in which records should live: what is known of it is of an earlier time",
@@ -134,7 +135,7 @@ fn restore(
         io.media.durable.journal.number = last + 1 + u64::from(io.media.space.geometry.pages_per_superblock());
     }
     io.media.durable.journal.pages = journal_pages;
-    io.media.durable.journal.checkpoint_pages = checkpoint.end - checkpoint.start;
+    io.media.durable.journal.checkpoint_pages = numbers.end - numbers.start;
     io.stage(&Item::Mounted, None)?;
     if torn != Torn::Nothing {
         io.note(Change::Batch(BatchNote::Abandoned));
@@ -155,7 +156,7 @@ fn restore(
     }
     let report = MountReport {
         took: io.settle(),
-        checkpoint_pages: checkpoint.end - checkpoint.start,
+        checkpoint_pages: numbers.end - numbers.start,
         journal_pages,
         changes: all.len() as u64,
         splits: count(&all, |change| matches!(change, Change::Split { .. })),
@@ -243,11 +244,11 @@ fn content(io: &mut Io<'_>, page: PageAddress) -> Result<Vec<u8>, KvError> {
 }
 
 /// The numbers of the pages of the last checkpoint that is whole, and what it holds.
-pub(crate) fn last_checkpoint(io: &mut Io<'_>, pages: &Numbered) -> Result<(std::ops::Range<u64>, Image), KvError> {
+pub(crate) fn last_checkpoint(io: &mut Io<'_>, pages: &Numbered) -> Result<(Range<u64>, Checkpoint), KvError> {
     let page_bytes = u64::from(io.media.space.packing.page_bytes());
     for (&start, &(page, _)) in pages.iter().rev().filter(|(_, (_, kind))| *kind == Kind::Checkpoint) {
         let Some(first) = readable(content(io, page))? else { continue };
-        let Some(length) = image_bytes(&first) else { continue };
+        let Some(length) = content_bytes(&first) else { continue };
         let count = length.saturating_add(CHECKPOINT_HEAD_BYTES as u64).div_ceil(page_bytes);
         if count > io.media.space.geometry.pages() {
             continue;
@@ -257,8 +258,8 @@ pub(crate) fn last_checkpoint(io: &mut Io<'_>, pages: &Numbered) -> Result<(std:
             let Some(&(page, Kind::Checkpoint)) = pages.get(&number) else { break };
             bytes.extend(content(io, page)?);
         }
-        if let Some(image) = image(&bytes) {
-            return Ok((start..start + count, image));
+        if let Some(checkpoint) = checkpoint_in(&bytes) {
+            return Ok((start..start + count, checkpoint));
         }
     }
     Err(damaged("it has no checkpoint: it was never formatted, or copied while it was written to"))
@@ -290,7 +291,7 @@ fn journal_changes(
 }
 
 /// Sets the state of each superblock: the journal's by what lies in it; one that a stream has left is full.
-fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range<u64>) -> Result<(), KvError> {
+fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: Range<u64>) -> Result<(), KvError> {
     let Media { log, flash, space, durable, .. } = &mut *io.media;
     let Space { superblocks, geometry, packing, .. } = space;
     // The journal pages that were read belong to the present life of their superblocks: others could not be read.

@@ -111,18 +111,18 @@ impl Walk<'_> {
         }
         let end = self.media.durable.journal.number;
         let mut io = Io::new(self.media, Nanos::ZERO, true);
-        let checkpoint = match last_checkpoint(&mut io, &self.numbered) {
-            Ok((checkpoint, image)) => {
-                let count = image.superblocks.len();
+        let numbers = match last_checkpoint(&mut io, &self.numbered) {
+            Ok((numbers, checkpoint)) => {
+                let count = checkpoint.superblocks.len();
                 if count != self.media.space.superblocks.all().len() {
                     let what = format!("it speaks of {count} superblocks");
                     self.report.find(Harm::DriveStops, "checkpoint", what);
                 }
-                checkpoint
+                numbers
             }
             Err(error) => return self.report.find(Harm::DriveStops, "journal", error.to_string()),
         };
-        let missing: Vec<u64> = (checkpoint.start..end).filter(|number| !self.numbered.contains_key(number)).collect();
+        let missing: Vec<u64> = (numbers.start..end).filter(|number| !self.numbered.contains_key(number)).collect();
         if let [first, rest @ ..] = &missing[..] {
             let what = format!("cannot be read, and {} others: the next mount will not know what it says", rest.len());
             self.report.find(Harm::DriveStops, format!("page {first} of the journal"), what);

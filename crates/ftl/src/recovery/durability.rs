@@ -33,14 +33,14 @@ use serde::{Deserialize, Serialize};
 /// Records from this length on may go straight to flash.
 const LARGE_BYTES: usize = 16 << 10;
 
-/// Bytes before the image in the first page of a checkpoint: magic, length u64, crc32c u32.
+/// Bytes before the content in the first page of a checkpoint: magic, length u64, crc32c u32.
 pub(crate) const CHECKPOINT_HEAD_BYTES: usize = 16;
 /// What the first page of a checkpoint begins with.
 pub(crate) const CHECKPOINT_MAGIC: [u8; 4] = *b"KVcp";
 
 /// What a checkpoint holds: everything in DRAM that is not in flash already.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Image {
+pub(crate) struct Checkpoint {
     /// Nothing will be written behind it: the drive was closed.
     pub(crate) is_last: bool,
     pub(crate) superblocks: Vec<Superblock>,
@@ -52,21 +52,21 @@ pub(crate) struct Image {
     pub(crate) decided: BatchSequence,
 }
 
-impl Image {
+impl Checkpoint {
     fn encode(&self, before: Vec<u8>) -> Vec<u8> {
-        let bytes = postcard::to_extend(self, before).expect("an image is plain data");
+        let bytes = postcard::to_extend(self, before).expect("a checkpoint is plain data");
         match self.decided {
             BatchSequence(0) => bytes,
-            decided => postcard::to_extend(&decided, bytes).expect("an image is plain data"),
+            decided => postcard::to_extend(&decided, bytes).expect("a checkpoint is plain data"),
         }
     }
 
-    fn decode(bytes: &[u8]) -> Option<Image> {
-        let (mut image, rest) = postcard::take_from_bytes::<Image>(bytes).ok()?;
+    fn decode(bytes: &[u8]) -> Option<Checkpoint> {
+        let (mut checkpoint, rest) = postcard::take_from_bytes::<Checkpoint>(bytes).ok()?;
         if !rest.is_empty() {
-            image.decided = postcard::from_bytes(rest).ok()?;
+            checkpoint.decided = postcard::from_bytes(rest).ok()?;
         }
-        Some(image)
+        Some(checkpoint)
     }
 }
 
@@ -294,8 +294,8 @@ impl Io<'_> {
         let namespaces = namespaces.save();
         let clients = self.media.durable.clients.save();
         let decided = self.media.durable.decided;
-        let image = Image { is_last, superblocks, validity, namespaces, clients, decided };
-        let bytes = image.encode(vec![0; CHECKPOINT_HEAD_BYTES]);
+        let checkpoint = Checkpoint { is_last, superblocks, validity, namespaces, clients, decided };
+        let bytes = checkpoint.encode(vec![0; CHECKPOINT_HEAD_BYTES]);
         let (first, page_bytes) = (self.media.durable.journal.number, self.media.space.packing.page_bytes() as usize);
         for page in with_head(bytes).chunks(page_bytes) {
             self.append_numbered(Kind::Checkpoint, page.to_vec())?;
@@ -358,7 +358,7 @@ fn gathered_items(block: &GatheredBlock) -> impl Iterator<Item = (Item, Rope)> {
     })
 }
 
-/// An image behind room for its head, with the head.
+/// The content of a checkpoint behind room for its head, with the head.
 fn with_head(mut bytes: Vec<u8>) -> Vec<u8> {
     let length = (bytes.len() - CHECKPOINT_HEAD_BYTES) as u64;
     let crc = crc32c(&bytes[CHECKPOINT_HEAD_BYTES..]);
@@ -368,16 +368,16 @@ fn with_head(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// The image of a checkpoint whose pages are `bytes`, if it is whole.
-pub(crate) fn image(bytes: &[u8]) -> Option<Image> {
+/// The checkpoint whose pages are `bytes`, if it is whole.
+pub(crate) fn checkpoint_in(bytes: &[u8]) -> Option<Checkpoint> {
     let (head, rest) = bytes.split_at_checked(CHECKPOINT_HEAD_BYTES)?;
     let crc = u32::from_le_bytes(head[12..].try_into().ok()?);
-    let body = rest.get(..image_bytes(head)? as usize)?;
-    (crc32c(body) == crc).then(|| Image::decode(body))?
+    let body = rest.get(..content_bytes(head)? as usize)?;
+    (crc32c(body) == crc).then(|| Checkpoint::decode(body))?
 }
 
-/// The bytes of the image whose head the page begins with, if it is one.
-pub(crate) fn image_bytes(page: &[u8]) -> Option<u64> {
+/// How long the content of a checkpoint is whose head the page begins with, if it is one.
+pub(crate) fn content_bytes(page: &[u8]) -> Option<u64> {
     let length = page.get(4..12)?.try_into().ok()?;
     (page[..4] == CHECKPOINT_MAGIC).then(|| u64::from_le_bytes(length))
 }

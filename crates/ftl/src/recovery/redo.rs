@@ -8,7 +8,7 @@ use crate::journal::{BatchNote, Change, PairPlace, TablePlace};
 use crate::layout::address::Grain;
 use crate::namespace::{Namespace, NamespaceFate, Namespaces};
 use crate::recovery::damaged;
-use crate::recovery::durability::Image;
+use crate::recovery::durability::Checkpoint;
 use crate::space::OF_ANOTHER;
 use crate::space::superblock::{State, Superblock};
 use crate::space::validity::Spill;
@@ -33,16 +33,16 @@ pub(super) struct Redo<'a, 'b> {
 
 impl Redo<'_, '_> {
     /// Makes all changes again on the state of the checkpoint. Afterwards `io` works for the namespace of the last ones.
-    pub(super) fn redo_all(&mut self, image: Image, all: &[Change]) -> Result<(), KvError> {
+    pub(super) fn redo_all(&mut self, checkpoint: Checkpoint, all: &[Change]) -> Result<(), KvError> {
         let Media { space, durable, .. } = &mut *self.io.media;
-        if !image.is_possible(space.packing.grains_per_superblock) {
+        if !checkpoint.is_possible(space.packing.grains_per_superblock) {
             return Err(damaged(OF_ANOTHER));
         }
-        space.restore(image.superblocks, &image.validity).map_err(damaged)?;
-        durable.decided = image.decided;
-        let saved = ClientTable::from_saved(image.clients);
+        space.restore(checkpoint.superblocks, &checkpoint.validity).map_err(damaged)?;
+        durable.decided = checkpoint.decided;
+        let saved = ClientTable::from_saved(checkpoint.clients);
         durable.clients = saved.ok_or_else(|| damaged("its checkpoint has more clients than there can be"))?;
-        let restored = self.namespaces.restore(image.namespaces);
+        let restored = self.namespaces.restore(checkpoint.namespaces);
         restored.map_err(|why| damaged(&format!("its checkpoint has a namespace that cannot be: {why}")))?;
         self.prepare(all)?;
         let removed: BTreeSet<NamespaceId> = all.iter().filter_map(removed_by).collect();

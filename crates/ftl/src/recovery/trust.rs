@@ -4,7 +4,7 @@
 use crate::io::media::Media;
 use crate::layout::oob::Stream;
 use crate::namespace::SavedNamespace;
-use crate::recovery::durability::Image;
+use crate::recovery::durability::Checkpoint;
 use crate::space::log::Log;
 use crate::space::superblock::State;
 use kvssd_flash::{Flash, Geometry, PageAddress, SuperblockId};
@@ -30,7 +30,7 @@ impl Media {
     }
 }
 
-impl Image {
+impl Checkpoint {
     /// Whether a drive of these superblocks can have had this state.
     pub(crate) fn is_possible(&self, grains_per_superblock: u64) -> bool {
         let count = self.superblocks.len();
