@@ -1,7 +1,7 @@
 //! How pairs lie in a file, as the user says, its name, or what it begins with.
 
 use crate::fail::Failure;
-use crate::output::is_stdout;
+use crate::output::is_dash;
 use clap::ValueEnum;
 use kvssd_text::{PairReader, PairWriter};
 use std::io::{self, Cursor, Read, Write};
@@ -23,7 +23,7 @@ pub enum Format {
 impl Format {
     /// The format that was asked for, or that of the ending of the file to be written.
     pub fn of(path: &Path, asked: Option<Format>) -> Result<Format, Failure> {
-        let of_name = || if is_stdout(path) { Some(Format::Csv) } else { Format::of_name(path) };
+        let of_name = || if is_dash(path) { Some(Format::Csv) } else { Format::of_name(path) };
         asked.or_else(of_name).ok_or_else(|| unknown(path))
     }
 

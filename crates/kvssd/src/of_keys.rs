@@ -1,10 +1,10 @@
-//! What is said of options, said of the keys of a file.
+//! What an error says of the options of a command line, turned into words about the keys of a file.
 
 use crate::arguments::bench::BenchOptions;
 use clap::Args;
 
-/// What is wrong with options of `kvssd bench`, as said of the keys of a file: `--scale <FACTOR>` of a command line is `scale` there. All
-/// other words stay as they are: they may be the user's own.
+/// Turns what is wrong with options of `kvssd bench` into words about the keys of a file: `--scale <FACTOR>` becomes `scale`. All other words
+/// stay as they are: they may be the user's own.
 pub fn of_keys(why: &str) -> String {
     let command = BenchOptions::augment_args(clap::Command::new("bench"));
     let options: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();

@@ -21,7 +21,7 @@ pub struct JsonFile {
 impl JsonFile {
     /// The file at `path`, if one is wanted; `-` is the standard output.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
-        if let Some(path) = path.filter(|path| !is_stdout(path)) {
+        if let Some(path) = path.filter(|path| !is_dash(path)) {
             let place = &target(path);
             refuse_image(place).map_err(Failure::of_output(path))?;
             let can_be_written = match fs::metadata(place) {
@@ -45,7 +45,7 @@ impl JsonFile {
     /// As [`JsonFile::write`], of a document that is bytes already.
     pub fn write_bytes(&self, bytes: &[u8]) -> Outcome {
         let Some(path) = &self.path else { return Ok(()) };
-        if is_stdout(path) {
+        if is_dash(path) {
             return print_bytes(bytes);
         }
         let place = &target(path);
@@ -61,7 +61,7 @@ impl JsonFile {
 
     /// Whether tables would get in the way of the document.
     pub fn takes_stdout(&self) -> bool {
-        self.path.as_deref().is_some_and(is_stdout)
+        self.path.as_deref().is_some_and(is_dash)
     }
 }
 
@@ -70,7 +70,7 @@ pub fn refuse_one_place(outputs: &[(&str, Option<&Path>)]) -> Outcome {
     let wanted: Vec<(&str, &Path)> = outputs.iter().filter_map(|(option, path)| Some((*option, (*path)?))).collect();
     for (number, (option, path)) in wanted.iter().enumerate() {
         if let Some((other, _)) = wanted[..number].iter().find(|(_, other)| is_one_place(path, other)) {
-            let place = if is_stdout(path) { "the standard output".to_owned() } else { path.display().to_string() };
+            let place = if is_dash(path) { "the standard output".to_owned() } else { path.display().to_string() };
             let why = format!("{other} and {option} cannot both go to {place}: give one of them another file");
             return Err(SimError::Setup(why).into());
         }
@@ -82,7 +82,7 @@ fn is_one_place(path: &Path, other: &Path) -> bool {
     // What is no file, such as /dev/null, takes all that comes.
     let is_file = fs::metadata(path).ok().is_none_or(|found| found.is_file());
     let is_same = || place_of(path).is_some_and(|place| Some(place) == place_of(other));
-    is_stdout(path) == is_stdout(other) && (is_stdout(path) || (is_file && is_same()))
+    is_dash(path) == is_dash(other) && (is_dash(path) || (is_file && is_same()))
 }
 
 /// Where a file is or will be, whichever way it is named.
@@ -95,7 +95,7 @@ fn place_of(path: &Path) -> Option<PathBuf> {
 /// away wants no more, and is no error.
 pub fn write_to(path: &Path, write: impl FnOnce(&mut dyn Write) -> Outcome) -> Outcome {
     let (place, taken) = (&target(path), Failure::of_output(path));
-    let written = if is_stdout(path) {
+    let written = if is_dash(path) {
         fill(path, &mut stdout().lock(), write)
     } else if is_plain(place) {
         refuse_image(place).map_err(&taken)?;
@@ -137,8 +137,8 @@ fn open_plain(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).open(path)
 }
 
-/// Whether a path stands for the standard input or output.
-pub fn is_stdout(path: &Path) -> bool {
+/// Whether a path is `-`, which stands for the standard input or output.
+pub fn is_dash(path: &Path) -> bool {
     path == Path::new("-")
 }
 

@@ -7,7 +7,7 @@ use crate::Outcome;
 use crate::arguments::image::{DeleteOptions, ExistOptions, GetOptions, GivenValue, ListOptions, PutOptions};
 use crate::arguments::namespace::InNamespace;
 use crate::fail::Failure;
-use crate::output::{self, is_stdout, print_bytes, write_to};
+use crate::output::{self, is_dash, print_bytes, write_to};
 use crate::salvage::{Lost, each_key};
 use kvssd_device::LARGE_VALUE_BYTES_MAX;
 use kvssd_host::{Missing, Namespace, Options, Store};
@@ -119,7 +119,7 @@ fn value_in(path: &Path) -> Result<Vec<u8>, Failure> {
     // What no drive takes is not read on.
     let bytes_max = u64::from(LARGE_VALUE_BYTES_MAX);
     let mut read = |from: &mut dyn Read| from.take(bytes_max + 1).read_to_end(&mut value);
-    if is_stdout(path) { read(&mut stdin().lock()) } else { File::open(path).and_then(|mut file| read(&mut file)) }
+    if is_dash(path) { read(&mut stdin().lock()) } else { File::open(path).and_then(|mut file| read(&mut file)) }
         .map_err(cannot)?;
     if value.len() as u64 > bytes_max {
         return Err(fail("it is larger than any value".to_owned()));

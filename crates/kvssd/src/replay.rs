@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::arguments::replay::{CacheIn, ReplayOptions, ReplayPace};
 use crate::fail::Failure;
-use crate::output::{JsonFile, is_stdout, print};
+use crate::output::{JsonFile, is_dash, print};
 use crate::progress::Progress;
 use kvssd_cache::CachePlan;
 use kvssd_flash::Profile;
@@ -26,7 +26,7 @@ pub fn run(options: &ReplayOptions) -> Outcome {
     if options.dry_run {
         return dry_run(options, &json_file, progress);
     }
-    if setups.len() as u64 * options.repeat > 1 && is_stdout(&options.trace) {
+    if setups.len() as u64 * options.repeat > 1 && is_dash(&options.trace) {
         return Err(input_error(options, "can be read once only: name one --design, and no --repeat".to_owned()));
     }
     let mut runs = Vec::new();
@@ -99,7 +99,7 @@ fn open(options: &ReplayOptions) -> Result<Trace<'_>, Failure> {
 /// Opens its file: the format, its requests, and its bytes.
 fn open_once(options: &ReplayOptions, read: &InputBytes) -> Result<(TraceName, TraceReader<'static>, u64), Failure> {
     let cannot = |error: io::Error| input_error(options, format!("cannot be read: {error}"));
-    let (file, bytes): (Box<dyn Read>, u64) = if is_stdout(&options.trace) {
+    let (file, bytes): (Box<dyn Read>, u64) = if is_dash(&options.trace) {
         (Box::new(stdin().lock()), 0)
     } else {
         let file = File::open(&options.trace).map_err(cannot)?;

@@ -11,7 +11,7 @@ use crate::Outcome;
 use crate::arguments::image::{DumpOptions, LoadOptions};
 use crate::fail::{Behind, Failure, is_url};
 use crate::format::Format;
-use crate::output::{counted, is_stdout, note, write_to};
+use crate::output::{counted, is_dash, note, write_to};
 use crate::pairs::{namespace, open_or_create, open_to_read};
 use crate::progress::Progress;
 use crate::salvage::{Lost, each_pair};
@@ -60,7 +60,7 @@ pub fn load(options: &LoadOptions) -> Outcome {
 /// The bytes of a file or of the standard input, unpacked, and how many there are, if that is known. How far it was read goes into `read`.
 fn open_input(file: &Path, read: &InputBytes) -> Result<(Box<dyn Read>, u64), Failure> {
     let cannot = |error: std::io::Error| Failure::of_input(file)(format!("cannot be read: {error}"));
-    if is_stdout(file) {
+    if is_dash(file) {
         return Ok((decoded(stdin().lock(), read).map_err(cannot)?, 0));
     }
     let input = File::open(file).map_err(cannot)?;

@@ -23,7 +23,7 @@ pub struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
-    /// That of an image that was opened just now.
+    /// The file of an image that was opened just now.
     pub fn open(image: &'a Path) -> Result<Self, Failure> {
         match File::open(image) {
             Ok(file) => Ok(Watched { image, file }),
@@ -34,17 +34,14 @@ impl<'a> Watched<'a> {
 
     /// Fails if it has no name any more.
     pub fn check(&self) -> Outcome {
-        match self.is_unnamed() {
-            true => Err(removed(self.image)),
-            false => Ok(()),
-        }
+        if self.is_unnamed() { Err(removed(self.image)) } else { Ok(()) }
     }
 
     fn is_unnamed(&self) -> bool {
         self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
     }
 
-    /// Says so once, while what it holds can still be had: a process that stands still has the image of one that was killed.
+    /// Watches until `stop`, and warns once if the file has lost its name: what it holds can be copied out while this process lives.
     pub fn attend(&self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             if self.is_unnamed() {
