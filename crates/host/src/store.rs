@@ -303,7 +303,7 @@ impl Store {
         Ok(Namespace::new(self, self.lives.make(|| drive.create_namespace(attributes))?))
     }
 
-    /// What numbers mean, as long as it is held.
+    /// Which namespace each number means.
     pub(crate) fn lives(&self) -> &Lives {
         &self.lives
     }
