@@ -4,11 +4,13 @@ use crate::report::{CacheReport, RunReport, TraceReport};
 use crate::rounds::RoundsReport;
 use kvssd_measure::{LatencySummary, columns, grouped, size};
 use kvssd_types::Nanos;
+use std::collections::BTreeMap;
 
 type Figure = (&'static str, fn(&RunReport) -> String);
 type RoundFigure = (&'static str, fn(&RoundsReport) -> String);
 type TraceFigure = (&'static str, fn(&TraceReport) -> String);
 type CacheFigure = (&'static str, fn(&CacheReport) -> String);
+type ByCause = (&'static str, fn(&RunReport) -> &BTreeMap<&'static str, u64>);
 
 /// A table with a line a figure and a column a run.
 #[must_use]
@@ -59,12 +61,10 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
             rows.push(row(name, &|run| cache(run).map_or("-".to_owned(), |cache| figure(&cache))));
         }
     }
-    for (title, causes) in [("flash reads, pages", 0), ("flash programs, pages", 1)] {
+    for (title, counts) in PAGES_BY_CAUSE {
         rows.push(heading(title));
-        let counts = |run: &RunReport| if causes == 0 { run.flash.reads.clone() } else { run.flash.programs.clone() };
-        for cause in runs.first().map(|run| counts(run)).unwrap_or_default().into_keys() {
-            let wanted = runs.iter().any(|run| counts(run)[cause] > 0);
-            if wanted {
+        for cause in runs.iter().take(1).flat_map(|run| counts(run).keys()) {
+            if runs.iter().any(|run| counts(run)[cause] > 0) {
                 rows.push(row(&format!("  {cause}"), &|run| grouped(counts(run)[cause])));
             }
         }
@@ -164,6 +164,9 @@ const CACHE_FIGURES: [CacheFigure; 6] = [
     ("  holds / may hold", |cache| format!("{} / {}", size(cache.held_bytes), size(cache.budget_bytes_end))),
     ("  may hold as planned", |cache| size(cache.budget_bytes)),
 ];
+
+const PAGES_BY_CAUSE: [ByCause; 2] =
+    [("flash reads, pages", |run| &run.flash.reads), ("flash programs, pages", |run| &run.flash.programs)];
 
 fn pair(one: u64, other: u64) -> String {
     format!("{} / {}", grouped(one), grouped(other))

@@ -1,5 +1,14 @@
 //! A session: one drive through fill, overwrite and runs.
 
+mod batches;
+mod commands;
+mod kvbench;
+mod phase;
+mod plan;
+mod scans;
+
+pub use self::plan::RunPlan;
+
 use self::batches::Batches;
 use self::phase::Limit;
 use self::scans::Scan;
@@ -15,15 +24,6 @@ use kvssd_flash::RopeBacking;
 use kvssd_measure::Observer;
 use kvssd_types::{Command, KEY_BYTES_MAX, KvError, NamespaceId, Nanos, Pattern, Reply, Value, mix64};
 use std::collections::BTreeMap;
-
-mod batches;
-mod commands;
-mod kvbench;
-mod phase;
-mod plan;
-mod scans;
-
-pub use plan::RunPlan;
 
 /// The bit of a version that says that the record was deleted.
 const DELETED: u32 = 1 << 31;

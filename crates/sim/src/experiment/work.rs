@@ -189,7 +189,7 @@ impl Work {
     }
 }
 
-/// Updates that are gathered in one round and sent in the next are few beside those of a round with so many batches of each thread.
+/// The batches of each thread that a round has at the least: then the updates that are gathered in one round and sent in the next are few.
 const BATCHES_OF_ROUND_MIN: u64 = 20;
 
 /// What reports from before there were batches mean.
