@@ -53,7 +53,7 @@ pub(crate) struct Candidates<'d> {
 }
 
 impl Candidates<'_> {
-    /// The one that `policy` takes of those that `can` be a victim. None when none gives more than a page. Where `map_dies`, what is kept
+    /// The one that `policy` takes of those that `can` be a victim. None when none gives a page. Where `map_dies`, what is kept
     /// of the map counts [`MAP_KEPT_WEIGHT`] times.
     pub(crate) fn best(
         &self,
@@ -83,7 +83,7 @@ impl Candidates<'_> {
         let erases_of = |id: SuperblockId| self.erases[id.0 as usize];
         let closed = self.all().filter(|(_, superblock)| can_be_collected(superblock, false));
         let (coldest, _) =
-            closed.min_by_key(|(id, superblock)| (erases_of(*id), kept_grains(superblock, self.packing)))?;
+            closed.min_by_key(|(id, superblock)| (erases_of(*id), live_or_padding_grains(superblock, self.packing)))?;
         let worn = self.all().filter(|(_, superblock)| superblock.state != State::System);
         let most = worn.map(|(id, _)| erases_of(id)).max().unwrap_or_default();
         (most - erases_of(coldest) > erase_spread_max).then_some(coldest)
@@ -104,15 +104,15 @@ pub(crate) fn can_be_collected(superblock: &Superblock, map_only: bool) -> bool 
         }
 }
 
-/// The grains of a superblock that collecting it does not free: what lives, and what was padding.
-fn kept_grains(superblock: &Superblock, packing: &Packing) -> u64 {
+/// The grains of a superblock that are not dead: those that live, and those that are padding.
+fn live_or_padding_grains(superblock: &Superblock, packing: &Packing) -> u64 {
     packing.grains_per_superblock - superblock.appended_grains + superblock.live_grains
 }
 
-/// The grains that collecting a superblock frees; none when it is not worth it.
+/// The grains that collecting a superblock frees; `None` when that is less than a page.
 pub(crate) fn gives_grains(superblock: &Superblock, packing: &Packing) -> Option<u64> {
     // A superblock in which nothing lives is free at once, however much of it is padding.
-    let kept = if superblock.live_grains == 0 { 0 } else { kept_grains(superblock, packing) };
+    let kept = if superblock.live_grains == 0 { 0 } else { live_or_padding_grains(superblock, packing) };
     let gives = packing.grains_per_superblock - kept;
     (gives >= u64::from(packing.grains_per_page)).then_some(gives)
 }
