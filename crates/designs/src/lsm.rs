@@ -5,7 +5,7 @@
 //!   key -> MemTable -> level 0, newest table first -> level 1 -> ... level 7 -> place -> record
 //!          in DRAM     a page of each table that may have it, in DRAM (pinned) or one flash read
 //!
-//!   MemTable full -> table of level 0 -> merged with the tables that it overlaps in level 1 -> ...
+//!   MemTable full -> tables of level 0 -> merged with the tables that it overlaps in level 1 -> ...
 //! ```
 //!
 //! Keys are kept whole, so that no record is read to compare them, and in their order, so that there are iterators. A
@@ -54,10 +54,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::plan::LsmPlan;
 
-/// Full tables that a step of compaction reads at the most, the part of the DRAM that it takes for them, and those that
-/// it must have room for. Estimates; with more the step might not fit into a page of the journal.
+/// Full tables that a step of compaction reads at the most. An estimate; with more the step might not fit into a page of the journal.
 const STEP_TABLES_MAX: usize = 40;
+/// A step takes 1 / STEP_SHARE of the DRAM for the tables that it reads. An estimate.
 const STEP_SHARE: u64 = 8;
+/// Full tables that a step may read however little DRAM there is. An estimate.
 const STEP_TABLES_MIN: usize = 4;
 
 /// Tables that a change may bring, at the least: DRAM must have room for what the pool knows of so many. An estimate.
