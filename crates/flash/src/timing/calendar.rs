@@ -14,7 +14,7 @@
 //! Requests need not fit into one gap. Gaps that are too short would be lost, although only the order in which requests are
 //! handled made them: in a queue, the earlier request would have gone first and delayed the other. But the other's time is
 //! already promised, so the earlier request is split around it, and the resource works as much as it would have.
-//! `tests/calendars_against_reference.rs` holds the error that is left.
+//! `tests/all/calendars_against_reference.rs` holds the error that is left.
 
 use crate::timing::{Lane, Recording, Work};
 use kvssd_types::Nanos;
