@@ -7,7 +7,7 @@
 //! ```
 //!
 //! So no older copy of a change is executed after the newest one, and the completion of the newest one settles it, a
-//! refusal too. All of this is done under the drive's lock, as execution is.
+//! refusal too. A controller becomes the last while all partitions are locked: no change is executed meanwhile.
 
 use kvssd_nvme_spec::numbered::INSTANCE_BYTES;
 use kvssd_types::ClientId;
