@@ -19,7 +19,7 @@ use crate::iterators::Iterators;
 use crate::journal::attributes::{NamespaceAttributes, SavedKind};
 use crate::layout::oob::{Kind, OobFormat};
 use crate::layout::packing::RecordLayout;
-use crate::space::utilization::Utilization;
+use crate::space::utilization::{SavedUtilization, Utilization};
 use kvssd_types::{KvError, NamespaceId, Nanos, OwnedKey};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -111,7 +111,7 @@ pub(crate) struct SavedNamespace {
     pub(crate) id: u32,
     pub(crate) attributes: NamespaceAttributes,
     pub(crate) fate: NamespaceFate,
-    pub(crate) utilization: (u64, u64, u64),
+    pub(crate) utilization: SavedUtilization,
     pub(crate) kind: SavedKind,
     pub(crate) index: Vec<u8>,
 }

@@ -258,7 +258,7 @@ fn gather(io: &mut Io<'_>, block: u64, start: usize, come: &Value) -> Result<Opt
     let (handle, at) = (io.handle, io.settle());
     let mut part = Rope::default();
     part.push_value(come);
-    io.stage(&Item::Gathered(block, start as u32, handle.0), Some(&part))?;
+    io.stage(&Item::Gathered { block, start: start as u32, handle: handle.0 }, Some(&part))?;
     io.media.gathered.put(block, start, come, handle, at);
     Ok(io.media.gathered.get(block).filter(|block| block.is_whole()).cloned())
 }

@@ -40,24 +40,24 @@ pub(crate) type LogPosition = Option<(SuperblockId, PageAddress)>;
 /// One thing that was staged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Item {
-    /// Where all logs stood, the sequence number and the number of the next journal page.
-    Positions(Vec<LogPosition>, u64, u64),
+    /// Where all logs stood, the sequence number of the last page, and the number of the next journal page.
+    Positions { logs: Vec<LogPosition>, sequence: u64, journal_number: u64 },
     /// A stream began to write to a superblock, with the log of its target.
     Opened(Stream, SuperblockId),
     /// A log's open page was finished before it was full.
     Turned(LogId),
-    /// A record of a namespace with a tag was appended at the place; its bytes follow.
-    Appended(Stream, Kind, (u32, u64), Grain),
+    /// A record was appended; its bytes follow.
+    Appended { stream: Stream, kind: Kind, namespace: u32, tag: u64, place: Grain },
     /// A change was noted.
     Changed(Change),
     /// The drive was mounted: work that was in progress before does not go on.
     Mounted,
     /// A log of a placement handle began to write to a superblock.
     OpenedBy(LogId, SuperblockId),
-    /// A part of a mapped block was gathered: block, first byte, placement handle; its bytes follow.
-    Gathered(u64, u32, u8),
-    /// Like `Appended`, for a record whose first bytes fill units and go straight to flash; the last number counts these bytes.
-    Begun(Stream, Kind, (u32, u64), Grain, u32),
+    /// A part of a mapped block was gathered, from byte `start` on; its bytes follow.
+    Gathered { block: u64, start: u32, handle: u8 },
+    /// Like `Appended`, for a record whose first `bytes` bytes fill units and go straight to flash.
+    Begun { stream: Stream, kind: Kind, namespace: u32, tag: u64, place: Grain, bytes: u32 },
     /// The units of the record that began at the place are programmed; the bytes behind them follow.
     Ended(Grain),
     /// The last record that was begun has no end. The number counts its programmed units.
@@ -142,7 +142,7 @@ pub(crate) fn restore(
     let mut opened = Opened::of(&items);
     for (number, (item, follows)) in items.iter().enumerate() {
         match *item {
-            Item::Positions(ref positions, sequence, journal_number) => {
+            Item::Positions { logs: ref positions, sequence, journal_number } => {
                 let is_first = restored.journal_number.is_none();
                 if !is_first || journal_number >= NUMBERS_END || !stand(log, flash.geometry(), positions, sequence) {
                     return Err(damaged());
@@ -163,7 +163,7 @@ pub(crate) fn restore(
                     refill.turn_page(&opened)?;
                 }
             }
-            Item::Appended(stream, kind, (namespace, tag), place) => {
+            Item::Appended { stream, kind, namespace, tag, place } => {
                 journal.number += u64::from(stream == Stream::Journal);
                 if kind == Kind::Journal {
                     // The page that was appended is the one that its changes were gathered in.
@@ -175,7 +175,7 @@ pub(crate) fn restore(
                 let record = Record { kind, tag: (NamespaceId(namespace), tag), place };
                 refill.append(record, follows, &mut opened, next)?;
             }
-            Item::Begun(_, kind, (namespace, tag), place, bytes) => {
+            Item::Begun { kind, namespace, tag, place, bytes, .. } => {
                 let (Some(id), Ok(bytes)) = (logs[number], usize::try_from(bytes)) else { return Err(damaged()) };
                 let mut refill = Refill::new(id, log, flash, packing);
                 let next = |opened: &mut Opened| opened.next(&items, number, &logs);
@@ -193,7 +193,7 @@ pub(crate) fn restore(
                 }
                 restored.changes.push(change.clone());
             }
-            Item::Gathered(block, start, handle) => {
+            Item::Gathered { block, start, handle } => {
                 restored.gathered.push(GatheredPart { block, start, handle, bytes: follows.to_vec() });
             }
         }
@@ -225,8 +225,8 @@ fn logs_of(items: &[(Item, &[u8])], log: &Log, packing: &Packing, geometry: &Geo
     let mut owners: BTreeMap<SuperblockId, LogId> = BTreeMap::new();
     let by_default = |stream, superblock| LogId { stream, number: geometry.target_of(superblock) };
     let of_item = |(item, _): &(Item, &[u8])| match *item {
-        Item::Positions(ref positions, ..) => {
-            let all = log.ids().zip(positions);
+        Item::Positions { ref logs, .. } => {
+            let all = log.ids().zip(logs);
             owners = all.filter_map(|(id, position)| position.map(|(superblock, _)| (superblock, id))).collect();
             None
         }
@@ -240,12 +240,12 @@ fn logs_of(items: &[(Item, &[u8])], log: &Log, packing: &Packing, geometry: &Geo
             Some(id)
         }
         Item::Turned(id) => Some(id),
-        Item::Appended(stream, _, _, place) | Item::Begun(stream, _, _, place, _) => {
+        Item::Appended { stream, place, .. } | Item::Begun { stream, place, .. } => {
             let superblock = packing.superblock_of(place);
             let owner = owners.get(&superblock).copied().filter(|owner| owner.stream == stream);
             Some(owner.unwrap_or(by_default(stream, superblock)))
         }
-        Item::Changed(_) | Item::Mounted | Item::Gathered(..) | Item::Ended(_) | Item::Torn(_) => None,
+        Item::Changed(_) | Item::Mounted | Item::Gathered { .. } | Item::Ended(_) | Item::Torn(_) => None,
     };
     items.iter().map(of_item).collect()
 }
@@ -277,12 +277,16 @@ mod tests {
         follows.push_literal(b"record");
         follows.push_zeros(3000);
         follows.push_blob(vec![7; 500].into());
-        let item = Item::Appended(Stream::User, Kind::Pair, (1, 77), Grain(12));
+        let place = Grain(12);
+        let item = Item::Appended { stream: Stream::User, kind: Kind::Pair, namespace: 1, tag: 77, place };
         let whole = encode(&item, follows.as_ref());
         assert!(encode_before(&item, follows.as_ref()).len() < 40, "none of the bytes are in it");
         let mut items = Items(&whole);
         let (read, behind) = items.next().unwrap().unwrap();
-        assert!(matches!(read, Item::Appended(Stream::User, Kind::Pair, (1, 77), Grain(12))));
+        let Item::Appended { stream: Stream::User, kind: Kind::Pair, namespace: 1, tag: 77, place: Grain(12) } = read
+        else {
+            panic!("{read:?}")
+        };
         assert!(behind.len() == 3506 && items.next().is_none());
     }
 

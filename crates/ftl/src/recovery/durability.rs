@@ -178,11 +178,11 @@ impl Io<'_> {
         place: Grain,
         bytes: &Rope,
     ) -> Result<usize, KvError> {
-        let tag = (self.namespace.0, tag);
+        let (stream, namespace) = (log.stream, self.namespace.0);
         let straight = if kind == Kind::Pair { self.straight_bytes(log, bytes.len()) } else { 0 };
         match straight {
-            0 => self.stage(&Item::Appended(log.stream, kind, tag, place), Some(bytes))?,
-            _ => self.stage(&Item::Begun(log.stream, kind, tag, place, straight as u32), None)?,
+            0 => self.stage(&Item::Appended { stream, kind, namespace, tag, place }, Some(bytes))?,
+            _ => self.stage(&Item::Begun { stream, kind, namespace, tag, place, bytes: straight as u32 }, None)?,
         }
         Ok(straight)
     }
@@ -206,8 +206,9 @@ impl Io<'_> {
             let position =
                 |open: &OpenLog| -> LogPosition { open.superblock.map(|superblock| (superblock, open.page)) };
             let stale = self.media.durable.planted == Some(PlantedBug::StaleSequence);
-            let number = self.media.durable.journal.number.saturating_sub(stale.into());
-            let item = Item::Positions(self.media.log.iter().map(position).collect(), self.media.log.sequence, number);
+            let journal_number = self.media.durable.journal.number.saturating_sub(stale.into());
+            let (logs, sequence) = (self.media.log.iter().map(position).collect(), self.media.log.sequence);
+            let item = Item::Positions { logs, sequence, journal_number };
             let mut bytes = encode(&item, Rope::default().as_ref());
             for (item, part) in self.media.gathered.blocks().flat_map(gathered_items) {
                 bytes.extend(encode(&item, part.as_ref()));
@@ -354,7 +355,8 @@ fn gathered_items(block: &GatheredBlock) -> impl Iterator<Item = (Item, Rope)> {
     come.map(|(number, piece)| {
         let mut part = Rope::default();
         part.push_value(piece);
-        (Item::Gathered(block.number, number as u32 * BLOCK_BYTES, block.handle.0), part)
+        let (start, handle) = (number as u32 * BLOCK_BYTES, block.handle.0);
+        (Item::Gathered { block: block.number, start, handle }, part)
     })
 }
 

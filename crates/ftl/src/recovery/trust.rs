@@ -3,7 +3,6 @@
 
 use crate::io::media::Media;
 use crate::layout::oob::Stream;
-use crate::namespace::SavedNamespace;
 use crate::recovery::durability::Checkpoint;
 use crate::space::log::Log;
 use crate::space::superblock::State;
@@ -34,11 +33,7 @@ impl Checkpoint {
     /// Whether a drive of these superblocks can have had this state.
     pub(crate) fn is_possible(&self, grains_per_superblock: u64) -> bool {
         let count = self.superblocks.len();
-        let can_be = |namespace: &SavedNamespace| {
-            let (pairs, pair_bytes, record_bytes) = namespace.utilization;
-            pairs <= pair_bytes && pair_bytes <= record_bytes && record_bytes < 1 << 56
-        };
-        self.namespaces.iter().all(can_be)
+        self.namespaces.iter().all(|namespace| namespace.utilization.is_possible())
             && self.superblocks.iter().enumerate().all(|(number, superblock)| {
                 (superblock.state == State::System) == (number == 0)
                     && superblock.state != State::Victim

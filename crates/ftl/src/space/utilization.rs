@@ -2,6 +2,7 @@
 
 use crate::layout::packing::Packing;
 use crate::layout::record::RecordHead;
+use serde::{Deserialize, Serialize};
 
 /// How full the drive is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,13 +19,31 @@ pub struct Utilization {
     pub capacity_bytes: u64,
 }
 
+/// What a checkpoint holds of it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct SavedUtilization {
+    pairs: u64,
+    pair_bytes: u64,
+    record_bytes: u64,
+}
+
+impl SavedUtilization {
+    /// Whether a namespace can have had such counts.
+    pub(crate) fn is_possible(&self) -> bool {
+        let SavedUtilization { pairs, pair_bytes, record_bytes } = *self;
+        pairs <= pair_bytes && pair_bytes <= record_bytes && record_bytes < 1 << 56
+    }
+}
+
 impl Utilization {
     /// What a checkpoint holds of it.
-    pub(crate) fn saved(&self) -> (u64, u64, u64) {
-        (self.pairs, self.pair_bytes, self.record_bytes)
+    pub(crate) fn saved(&self) -> SavedUtilization {
+        SavedUtilization { pairs: self.pairs, pair_bytes: self.pair_bytes, record_bytes: self.record_bytes }
     }
 
-    pub(crate) fn from_saved((pairs, pair_bytes, record_bytes): (u64, u64, u64)) -> Self {
+    /// What a checkpoint held.
+    pub(crate) fn from_saved(saved: SavedUtilization) -> Self {
+        let SavedUtilization { pairs, pair_bytes, record_bytes } = saved;
         Utilization { pairs, pair_bytes, record_bytes, ..Utilization::default() }
     }
 

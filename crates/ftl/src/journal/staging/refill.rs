@@ -60,13 +60,13 @@ impl Opened {
         }
         for (later, (item, _)) in items.iter().enumerate().skip(number + 1) {
             match *item {
-                Item::Mounted | Item::Positions(..) => return None,
+                Item::Mounted | Item::Positions { .. } => return None,
                 _ if logs[later] != Some(log) => {}
                 Item::Opened(_, superblock) | Item::OpenedBy(_, superblock) if !self.taken.contains(&later) => {
                     self.taken.push(later);
                     return Some((superblock, later));
                 }
-                Item::Appended(..) | Item::Begun(..) | Item::Turned(_) => return None,
+                Item::Appended { .. } | Item::Begun { .. } | Item::Turned(_) => return None,
                 _ => {}
             }
         }

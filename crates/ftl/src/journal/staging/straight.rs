@@ -22,7 +22,7 @@ impl<'a> End<'a> {
         let ends = items[number + 1..].iter().find_map(|(item, follows)| match *item {
             Item::Ended(ended) if ended == place => Some(End::Whole(follows)),
             Item::Torn(units) => Some(End::Torn(units)),
-            Item::Begun(..) | Item::Appended(..) | Item::Mounted => Some(End::Unknown),
+            Item::Begun { .. } | Item::Appended { .. } | Item::Mounted => Some(End::Unknown),
             _ => None,
         });
         ends.unwrap_or(End::Unknown)
