@@ -77,10 +77,10 @@ impl Hosts {
         hosts
     }
 
-    /// The next turn and when it is. Only hosts of a trace, and those that have ended, run out of turns.
+    /// The next turn and when it is.
     ///
     /// # Panics
-    /// When a trace has said nothing that is left.
+    /// When no turn is left. Only hosts of a trace, and those that have ended, come to that.
     pub fn pop(&mut self) -> (Nanos, Turn) {
         let Reverse((at, _, turn)) = self.turns.pop().expect("there is a turn");
         if let (Pace::Open { .. }, Turn::Next { thread }, false) = (self.pace, turn, self.is_over) {

@@ -21,8 +21,8 @@
 //! | incr, decr | retrieve, store a value of the same size | nothing is stored, counted |
 //! | delete, exist | the same | counted |
 //!
-//! The second command comes when the first one is answered, as a host would send it; others may come in between. Times to live are
-//! counted and ignored: a drive keeps what it was given. Keys are those of [`crate::trace`].
+//! The second command comes when the first one is answered, as a host would send it; others may come in between. Where
+//! no host keeps a cache, times to live are counted and ignored: a drive keeps what it was given. Keys are those of [`crate::trace`].
 //!
 //! # Values
 //!
@@ -103,7 +103,7 @@ pub struct ReplaySetup {
     pub pace: Pace,
     /// The trace's times go by so many times as fast.
     pub time_scale: f64,
-    /// Who comes and who leaves where hosts keep a cache on the drive.
+    /// Who comes in and who leaves, if the drive holds a cache. Hosts keep it, unless `is_drives_cache`.
     pub cache: Option<CachePlan>,
     /// Whether the drive keeps that cache by itself, as an attribute of its namespace.
     pub is_drives_cache: bool,
