@@ -121,7 +121,7 @@ pub(crate) struct Hosts {
 struct State {
     rights: Rights,
     discoveries: Discoveries,
-    /// Hosts with connections. Named hosts stay in the map, so that a host cannot escape its rate by a new connection.
+    /// Hosts with connections. One that the rights name stays without any until they are replaced: it cannot escape its rate by a new connection.
     members: BTreeMap<String, Arc<Member>>,
     connections: usize,
     /// Connections without a name, in the order in which they came.
@@ -155,7 +155,7 @@ impl Hosts {
         Place { hosts: Arc::clone(self), number, is_given_up, member: None, rights: None, discovered: 0, generation: 0 }
     }
 
-    /// The key of that host's TLS, if it has one.
+    /// The key that this host uses for TLS, if it has one.
     #[cfg(feature = "tls")]
     pub(crate) fn tls_key(&self, nqn: &str) -> Option<Arc<TlsKey>> {
         lock(&self.state).rights.of(nqn)?.tls_key.clone()

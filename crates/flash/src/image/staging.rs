@@ -13,7 +13,7 @@
 //! No two processes write to the same epoch. Otherwise bytes that a crash tore off could fit behind what the next process
 //! writes in their place.
 //!
-//! A process that is killed while it stages may leave any bytes of the chunk, since they may be copied to mapped memory (`system_file`). The
+//! A process that is killed while it stages may leave any bytes of the chunk, since they may be copied to mapped memory (`system_files`). The
 //! CRC covers all of them but itself, and nothing behind the chunk is of its epoch: it reads as not there.
 //!
 //! What it does not do: know what the bytes are.
