@@ -21,7 +21,7 @@ use crate::io::media::Media;
 use crate::io::{Io, readable};
 use crate::journal::batch_sequence::BatchSequence;
 use crate::journal::planted::PlantedBug;
-use crate::journal::staging::{self, GatheredPart, Item};
+use crate::journal::staging::{self, GatheredPart, Item, Restored};
 use crate::journal::torn::{Torn, without_torn_batches};
 use crate::journal::{BatchNote, Change, changes};
 use crate::layout::oob::{Kind, Oob, Stream};
@@ -29,6 +29,7 @@ use crate::namespace::Namespaces;
 use crate::recovery::durability::{CHECKPOINT_HEAD_BYTES, Checkpoint, checkpoint_in, content_bytes};
 use crate::space::Space;
 use crate::space::superblock::{State, Superblock};
+use crate::space::validity::Spill;
 use kvssd_flash::{Cause, PageAddress, PowerLoss, SuperblockId};
 use kvssd_types::{BLOCK_BYTES, KvError, Nanos, PlacementHandle, Value};
 use std::collections::BTreeMap;
@@ -82,40 +83,13 @@ fn restore(
     decided: BatchSequence,
     failure: &mut Option<KvError>,
 ) -> Result<MountReport, KvError> {
-    let staged = media.flash.backing_mut().staged()?;
-    let Media { log, flash, space, durable, .. } = &mut *media;
-    let restored = staging::restore(&staged, log, flash, &space.packing, &mut durable.journal)?;
-    media.durable.staged_bytes = staged.len() as u64;
-    gather_again(media, &restored.gathered)?;
+    let restored = put_back(media)?;
+    let has_torn_record = restored.torn_units.is_some();
     let mut io = Io::new(media, Nanos::ZERO, true);
-    let (pages, sequence) = numbered_pages(&mut io, failure);
-    if io.media.durable.power_loss == PowerLoss::Volatile
-        && let Some(failure) = failure.take()
-    {
-        // Nothing would tell a page of the journal that could not be read from the journal's end.
-        return Err(failure);
-    }
-    let (numbers, checkpoint) = last_checkpoint(&mut io, &pages)?;
-    if io.media.durable.power_loss == PowerLoss::Protected {
-        let is_there = restored.journal_number.is_some() || checkpoint.is_last;
-        if !is_there
-            || sequence > io.media.log.sequence
-            || !stands_at_the_end(&io.media.log, &io.media.flash, &io.media.space.geometry)
-        {
-            return Err(damaged("what the write buffer's memory held is not there, or ends too early"));
-        }
-    }
-    if let Some(units) = restored.torn_units {
-        io.stage(&Item::Torn(units), None)?;
-    }
-    let (mut all, journal_pages) = journal_changes(&mut io, &pages, numbers.end, restored.journal_number)?;
-    all.extend(restored.changes);
-    let believes_all = io.media.durable.planted == Some(PlantedBug::UndecidedBatch);
-    let decided = if believes_all { BatchSequence(u64::MAX) } else { decided };
-    let (all, torn) = without_torn_batches(all, decided).map_err(damaged)?;
-    let was_closed = checkpoint.is_last && all.is_empty() && restored.gathered.is_empty();
+    let known = read(&mut io, restored, decided, failure)?;
+    let Known { pages, numbers, checkpoint, journal_pages, changes, torn, was_closed } = known;
     let mut redo = Redo { io: &mut io, namespaces, spills: Vec::new() };
-    redo.redo_all(checkpoint, &all)?;
+    redo.redo_all(checkpoint, &changes)?;
     let Redo { spills, .. } = redo;
     // On a volatile drive, only the unfinished writes of interrupted mounts lie behind the end of the journal.
     let is_volatile = io.media.durable.power_loss == PowerLoss::Volatile;
@@ -129,13 +103,97 @@ fn restore(
     if let Some(stale) = io.media.stale_superblock() {
         return Err(damaged(&format!("superblock {} is in another life than what is known of it", stale.0)));
     }
-    if io.media.durable.power_loss == PowerLoss::Volatile {
+    if is_volatile {
         // Pages behind the last that counts may be on flash: their numbers are not used again.
         let last = pages.last_key_value().map_or(0, |(&number, _)| number);
         io.media.durable.journal.number = last + 1 + u64::from(io.media.space.geometry.pages_per_superblock());
     }
     io.media.durable.journal.pages = journal_pages;
     io.media.durable.journal.checkpoint_pages = numbers.end - numbers.start;
+    begin_life(&mut io, namespaces, torn, spills, has_torn_record)?;
+    let report = MountReport {
+        took: io.settle(),
+        checkpoint_pages: numbers.end - numbers.start,
+        journal_pages,
+        changes: changes.len() as u64,
+        splits: count(&changes, |change| matches!(change, Change::Split { .. })),
+        spills: count(&changes, |change| matches!(change, Change::Spilled { .. } | Change::SpillMoved { .. })),
+        has_torn_batch: torn != Torn::Nothing,
+        was_closed,
+        decided: media.durable.decided,
+    };
+    Ok(report)
+}
+
+/// Puts back what the write buffer held.
+fn put_back(media: &mut Media) -> Result<Restored, KvError> {
+    let staged = media.flash.backing_mut().staged()?;
+    let Media { log, flash, space, durable, .. } = &mut *media;
+    let restored = staging::restore(&staged, log, flash, &space.packing, &mut durable.journal)?;
+    media.durable.staged_bytes = staged.len() as u64;
+    gather_again(media, &restored.gathered)?;
+    Ok(restored)
+}
+
+/// What flash and the write buffer's memory say of the state before the cut.
+struct Known {
+    /// The pages of the journal's stream.
+    pages: Numbered,
+    /// The numbers of the checkpoint's pages.
+    numbers: Range<u64>,
+    checkpoint: Checkpoint,
+    /// Pages of the journal behind the checkpoint.
+    journal_pages: u64,
+    /// The changes since the checkpoint, without those that do not count.
+    changes: Vec<Change>,
+    torn: Torn,
+    was_closed: bool,
+}
+
+/// Reads what the drive was before the cut, and checks that nothing of it is missing.
+fn read(
+    io: &mut Io<'_>,
+    restored: Restored,
+    decided: BatchSequence,
+    failure: &mut Option<KvError>,
+) -> Result<Known, KvError> {
+    let (pages, sequence) = numbered_pages(io, failure);
+    if io.media.durable.power_loss == PowerLoss::Volatile
+        && let Some(failure) = failure.take()
+    {
+        // Nothing would tell a page of the journal that could not be read from the journal's end.
+        return Err(failure);
+    }
+    let (numbers, checkpoint) = last_checkpoint(io, &pages)?;
+    if io.media.durable.power_loss == PowerLoss::Protected {
+        let is_there = restored.journal_number.is_some() || checkpoint.is_last;
+        if !is_there
+            || sequence > io.media.log.sequence
+            || !stands_at_the_end(&io.media.log, &io.media.flash, &io.media.space.geometry)
+        {
+            return Err(damaged("what the write buffer's memory held is not there, or ends too early"));
+        }
+    }
+    if let Some(units) = restored.torn_units {
+        io.stage(&Item::Torn(units), None)?;
+    }
+    let (mut all, journal_pages) = journal_changes(io, &pages, numbers.end, restored.journal_number)?;
+    all.extend(restored.changes);
+    let believes_all = io.media.durable.planted == Some(PlantedBug::UndecidedBatch);
+    let decided = if believes_all { BatchSequence(u64::MAX) } else { decided };
+    let (changes, torn) = without_torn_batches(all, decided).map_err(damaged)?;
+    let was_closed = checkpoint.is_last && changes.is_empty() && restored.gathered.is_empty();
+    Ok(Known { pages, numbers, checkpoint, journal_pages, changes, torn, was_closed })
+}
+
+/// Notes what this mount has found and skipped, so that the next one finds the same, and makes safe what others build on.
+fn begin_life(
+    io: &mut Io<'_>,
+    namespaces: &mut Namespaces,
+    torn: Torn,
+    spills: Vec<Spill>,
+    has_torn_record: bool,
+) -> Result<(), KvError> {
     io.stage(&Item::Mounted, None)?;
     if torn != Torn::Nothing {
         io.note(Change::Batch(BatchNote::Abandoned));
@@ -145,7 +203,7 @@ fn restore(
     }
     if io.media.durable.power_loss == PowerLoss::Volatile {
         io.checkpoint_only(namespaces)?;
-    } else if restored.torn_units.is_some() {
+    } else if has_torn_record {
         // An earlier program would take the torn record for the end of what is staged.
         io.flush()?;
     }
@@ -154,18 +212,7 @@ fn restore(
         // decision before anybody builds on it: after a sync that failed it may be in the system's memory alone.
         io.media.flash.backing_mut().commit()?;
     }
-    let report = MountReport {
-        took: io.settle(),
-        checkpoint_pages: numbers.end - numbers.start,
-        journal_pages,
-        changes: all.len() as u64,
-        splits: count(&all, |change| matches!(change, Change::Split { .. })),
-        spills: count(&all, |change| matches!(change, Change::Spilled { .. } | Change::SpillMoved { .. })),
-        has_torn_batch: torn != Torn::Nothing,
-        was_closed,
-        decided: media.durable.decided,
-    };
-    Ok(report)
+    Ok(())
 }
 
 /// Restores the parts of blocks that were gathered when the power went.
