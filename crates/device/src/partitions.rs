@@ -54,20 +54,27 @@ impl Scope {
     /// The scope of a command on a drive of `partitions` partitions.
     #[must_use]
     pub fn of(namespace: NamespaceId, command: &Command<'_>, partitions: usize) -> Scope {
-        if partitions == 1 {
-            return Scope::One(0);
-        }
         match command {
             Command::Store { key, .. }
             | Command::Retrieve { key, .. }
             | Command::Delete { key }
-            | Command::Exist { key } => Scope::One(partition_of(namespace, *key, partitions)),
-            Command::Batch { changes } => {
+            | Command::Exist { key } => Scope::of_key(namespace, Some(*key), partitions),
+            Command::Batch { changes } if partitions > 1 => {
                 let mut numbers = changes.iter().map(|change| partition_of(change.namespace, change.key, partitions));
                 let first = numbers.next().unwrap_or(0);
                 if numbers.all(|number| number == first) { Scope::One(first) } else { Scope::All }
             }
-            _ => Scope::All,
+            _ => Scope::of_key(namespace, None, partitions),
+        }
+    }
+
+    /// The scope of a command on one key, or on none or several.
+    #[must_use]
+    pub fn of_key(namespace: NamespaceId, key: Option<Key<'_>>, partitions: usize) -> Scope {
+        match key {
+            _ if partitions == 1 => Scope::One(0),
+            Some(key) => Scope::One(partition_of(namespace, key, partitions)),
+            None => Scope::All,
         }
     }
 }

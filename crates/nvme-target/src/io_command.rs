@@ -4,7 +4,7 @@ use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Outcome};
 use crate::hosts::Member;
 use crate::memory::MemoryShare;
-use kvssd_device::{Scope, partition_of};
+use kvssd_device::Scope;
 use kvssd_nvme_spec::kv::KvCommand;
 use kvssd_types::{Key, NamespaceId, Nanos};
 use std::collections::VecDeque;
@@ -38,11 +38,7 @@ pub(crate) fn scope_of(namespace: u32, command: &KvCommand, partitions: usize) -
         | KvCommand::Exist { key } => Key::new(key.bytes()).ok(),
         _ => None,
     };
-    match key {
-        Some(key) => Scope::One(partition_of(NamespaceId(namespace), key, partitions)),
-        None if partitions == 1 => Scope::One(0),
-        None => Scope::All,
-    }
+    Scope::of_key(NamespaceId(namespace), key, partitions)
 }
 
 impl IoCommand {
