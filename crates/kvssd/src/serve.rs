@@ -58,13 +58,7 @@ pub fn run(options: &ServeOptions) -> Outcome {
     }
     let server = Server::bind(Arc::clone(&subsystem), *listen)?;
     if !listen.ip().is_loopback() && !is_encrypted {
-        let is_open = options.allow_hosts.is_empty() && options.config.is_none();
-        let who = match options.insecure {
-            false => "",
-            true if is_open => ", and anybody who reaches it can change the drive",
-            true => ", and anybody who knows an allowed name is taken for that host",
-        };
-        say(&format!("warning: {listen} is open to other machines, without encryption{who}"));
+        warn_of_others(options);
     }
     let watcher = match metrics {
         Some(address) => Some(serve_metrics(Arc::clone(&subsystem), *address, Arc::clone(&stop))?),
@@ -100,6 +94,18 @@ pub fn run(options: &ServeOptions) -> Outcome {
         (None, Err(error)) => Err(failed(image, error.to_string())),
         (None, Ok(())) => watched.check(),
     }
+}
+
+/// Says what other machines may do to a drive that is served to them without encryption.
+fn warn_of_others(options: &ServeOptions) {
+    let ServeOptions { listen, allow_hosts, config, insecure, .. } = options;
+    let is_open = allow_hosts.is_empty() && config.is_none();
+    let who = match insecure {
+        false => "",
+        true if is_open => ", and anybody who reaches it can change the drive",
+        true => ", and anybody who knows an allowed name is taken for that host",
+    };
+    say(&format!("warning: {listen} is open to other machines, without encryption{who}"));
 }
 
 /// A thread, if the machine has one more.
