@@ -4,7 +4,7 @@ use crate::report::{CacheReport, RunReport, TraceReport};
 use crate::rounds::RoundsReport;
 use kvssd_measure::{LatencySummary, columns, grouped, size};
 use kvssd_types::Nanos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 type Figure = (&'static str, fn(&RunReport) -> String);
 type RoundFigure = (&'static str, fn(&RoundsReport) -> String);
@@ -27,14 +27,7 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
     rows.push(row("", &|run| run.design.clone()));
     rows.push(row("workload", &|run| format!("{} {}", run.workload, run.distribution)));
     FIGURES.iter().for_each(|(name, figure)| rows.push(row(name, figure)));
-    let figures = |run: &RunReport| {
-        let all = run.latency_ns.iter().chain(&run.sequence_latency_ns);
-        all.filter(|(_, latency)| latency.count > 0).map(|(name, _)| *name).collect::<Vec<_>>()
-    };
-    let mut others: Vec<&str> = runs.iter().flat_map(|run| figures(run)).collect();
-    others.sort_unstable();
-    others.dedup();
-    for name in others.into_iter().filter(|name| !matches!(*name, "retrieve" | "store")) {
+    for name in others(runs) {
         rows.push(row(&format!("{name} mean, p99 / p99.9"), &|run| {
             let latency = run.latency_ns.get(name).or(run.sequence_latency_ns.get(name));
             latency.filter(|latency| latency.count > 0).map_or("-".to_owned(), |latency| {
@@ -90,6 +83,13 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
     }));
     rows.push(row("faster than real time", &|run| format!("{:.2}x", run.host.speedup)));
     rows
+}
+
+/// What some run did beside retrieves and stores.
+fn others(runs: &[&RunReport]) -> BTreeSet<&'static str> {
+    let all = runs.iter().flat_map(|run| run.latency_ns.iter().chain(&run.sequence_latency_ns));
+    let done = all.filter(|(_, latency)| latency.count > 0).map(|(name, _)| *name);
+    done.filter(|name| !matches!(*name, "retrieve" | "store")).collect()
 }
 
 const FIGURES: [Figure; 18] = [
