@@ -121,6 +121,16 @@ pub(crate) struct Restored {
     pub(crate) torn_units: Option<u32>,
 }
 
+impl Restored {
+    fn change(&mut self, change: &Change) {
+        if let Change::Bound { tag, .. } = *change {
+            // The record holds all of the block, with what was gathered of it before.
+            self.gathered.retain(|part| part.block != tag);
+        }
+        self.changes.push(change.clone());
+    }
+}
+
 /// Puts the records that `staged` holds back into the streams, and units that are full into flash.
 ///
 /// # Errors
@@ -135,7 +145,6 @@ pub(crate) fn restore(
     let mut restored = Restored::default();
     let items = Items(staged).collect::<Result<Vec<_>, _>>()?;
     let logs = logs_of(&items, log, packing, flash.geometry());
-    let damaged = || MediaError::Failed("the write buffer's memory is damaged".to_owned());
     if !logs.iter().flatten().all(|&id| log.has(id)) {
         return Err(damaged());
     }
@@ -147,8 +156,7 @@ pub(crate) fn restore(
                 if !is_first || journal_number >= NUMBERS_END || !stand(log, flash.geometry(), positions, sequence) {
                     return Err(damaged());
                 }
-                journal.number = journal_number;
-                restored.journal_number = Some(journal_number);
+                (journal.number, restored.journal_number) = (journal_number, Some(journal_number));
             }
             Item::Mounted => opened.waiting.clear(),
             Item::Opened(_, superblock) | Item::OpenedBy(_, superblock) => {
@@ -187,11 +195,7 @@ pub(crate) fn restore(
             Item::Ended(_) | Item::Torn(_) => {}
             Item::Changed(ref change) => {
                 journal.gather(change, packing.page_bytes() as usize);
-                if let Change::Bound { tag, .. } = *change {
-                    // The record holds all of the block, with what was gathered of it before.
-                    restored.gathered.retain(|part| part.block != tag);
-                }
-                restored.changes.push(change.clone());
+                restored.change(change);
             }
             Item::Gathered { block, start, handle } => {
                 restored.gathered.push(GatheredPart { block, start, handle, bytes: follows.to_vec() });
@@ -199,6 +203,10 @@ pub(crate) fn restore(
         }
     }
     Ok(restored)
+}
+
+fn damaged() -> MediaError {
+    MediaError::Failed("the write buffer's memory is damaged".to_owned())
 }
 
 /// Restores the positions of all logs. Returns whether these are possible.
