@@ -1,4 +1,4 @@
-//! The controller: its cores and their costs, and what it does the way a paper's emulator does it.
+//! The controller: its cores and their costs, its write buffer's size, and what it does the way a paper's emulator does it.
 //!
 //! Below: what its memory holds beside tables and logs: stores that are [`behind`], blocks that are [`gathered`], pages that are [`read_ahead`],
 //! [`heads`] of records, [`values`] in the order of keys, and what iterators have [`held`]. It imports `layout`.
@@ -21,6 +21,8 @@ pub(crate) struct Controller {
     pub(crate) cores: Pool,
     pub(crate) costs: CoreCosts,
     pub(crate) emulator: Emulator,
+    /// What the write buffer holds.
+    pub(crate) write_buffer_bytes: u64,
     pub(crate) behind: Behind,
     /// [`Design::compares_later`](crate::Design::compares_later).
     pub(crate) compares_later: bool,
@@ -35,6 +37,7 @@ impl Controller {
             cores: Pool::new(costs.cores),
             costs,
             emulator: profile.emulator,
+            write_buffer_bytes: profile.memory.write_buffer_bytes,
             behind: Behind::default(),
             compares_later: false,
             now: Nanos::ZERO,

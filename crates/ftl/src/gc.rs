@@ -72,7 +72,7 @@ impl Collector {
         // Each pair that is moved may evict a page of the index: two superblocks of them at the most.
         let pairs_per_step = 2 * geometry.pages_per_superblock() as usize;
         // What it passes on waits in the write buffer.
-        let in_hand = media.durable.write_buffer_bytes / 2 / u64::from(geometry.page_bytes);
+        let in_hand = media.controller.write_buffer_bytes / 2 / u64::from(geometry.page_bytes);
         let pages_max = u64::from(victims_max) * u64::from(geometry.pages_per_superblock());
         let pages_per_step_max = pages_max.min(in_hand.max(1)) as usize;
         Collector {

@@ -208,7 +208,7 @@ impl<F: SectionForm> Sections<F> {
     /// How many sections can be loaded together: they stay in DRAM until they are changed, and fit the write buffer.
     pub(crate) fn at_once(&self, io: &Io<'_>) -> usize {
         let section_bytes = SectionCache::cost_bytes(self.form.bytes_max() as usize);
-        let in_hand = io.media.durable.write_buffer_bytes / u64::from(self.page_bytes);
+        let in_hand = io.media.controller.write_buffer_bytes / u64::from(self.page_bytes);
         (self.budget_bytes / section_bytes / 2).clamp(1, in_hand.max(1)) as usize
     }
 

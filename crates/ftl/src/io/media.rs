@@ -6,7 +6,7 @@
 //! | [`Space`] | what lives where: superblocks and validity |
 //! | [`Log`] | what is gathered, and which log takes what |
 //! | [`Durable`] | what a mount will read: journal, clients, the write buffer's memory |
-//! | [`Controller`] | the cores |
+//! | [`Controller`] | the cores, and how much the write buffer holds |
 //! | [`Held`] | what iterators keep |
 //! | [`Heads`] | whose records lie where, as far as the host's memory has room |
 //! | [`Values`] | small values in the order of their keys, likewise |
@@ -115,7 +115,7 @@ impl Media {
         Superblocks::charge(self.space.superblocks.all().len() as u64, dram);
         dram.add("log", self.log.dram_bytes());
         // The pages that are gathered, programmed, and passed on by garbage collection.
-        dram.add("write_buffer", self.durable.write_buffer_bytes);
+        dram.add("write_buffer", self.controller.write_buffer_bytes);
         ReadAhead::charge(&self.space.packing, dram);
         self.space.validity.dram(dram);
         if self.held.look().is_on() {
@@ -131,7 +131,7 @@ impl Media {
         let superblocks = self.space.superblocks.all().len() as u64;
         superblocks * Superblocks::ENTRY_BYTES
             + self.log.dram_bytes()
-            + self.durable.write_buffer_bytes
+            + self.controller.write_buffer_bytes
             + self.space.validity.dram_bytes()
             + self.held.look().bytes()
             + self.durable.clients.dram_bytes()

@@ -14,8 +14,8 @@ pub(crate) struct Durable {
     pub(crate) clients: ClientTable,
     /// The last batch over several drives that this one, their coordinator, has decided.
     pub(crate) decided: BatchSequence,
+    /// Whether the write buffer's memory outlives a power cut, or nothing is written for a mount.
     pub(crate) power_loss: PowerLoss,
-    pub(crate) write_buffer_bytes: u64,
     /// Bytes that the write buffer's memory holds.
     pub(crate) staged_bytes: u64,
     pub(crate) planted: Option<PlantedBug>,
@@ -28,7 +28,6 @@ impl Durable {
             clients: ClientTable::default(),
             decided: BatchSequence::default(),
             power_loss: profile.memory.power_loss,
-            write_buffer_bytes: profile.memory.write_buffer_bytes,
             staged_bytes: 0,
             planted: None,
         }

@@ -279,7 +279,7 @@ impl Io<'_> {
 
     /// The write buffer's memory is bounded: what is in flash need not stay in it.
     fn end_long_staging(&mut self) -> Result<(), KvError> {
-        if self.media.durable.staged_bytes > 2 * self.media.durable.write_buffer_bytes {
+        if self.media.durable.staged_bytes > 2 * self.media.controller.write_buffer_bytes {
             self.flush()?;
         }
         Ok(())
