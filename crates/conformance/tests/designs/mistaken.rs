@@ -215,7 +215,7 @@ fn a_section_larger_than_a_page_is_refused_in_one_line() {
 /// A section that a checkpoint holds was as it lies in flash for who looked at it while a mount made a change again.
 #[test]
 fn a_change_may_look_at_its_section_before_it_edits_it() {
-    power_cuts::survives(&design(Mistake::LooksBeforeItChanges), 300).unwrap();
+    power_cuts::survives(&design(Mistake::LooksBeforeItChanges), 100).unwrap();
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_parameter_of_somebody_elses_name_is_left_alone() {
 
 #[test]
 fn a_loss_is_a_line_however_much_is_lost() {
-    let losses = power_cuts::survives(&design(Mistake::ForgetsMovesBehindCuts), 200).unwrap_err().to_string();
+    let losses = power_cuts::survives(&design(Mistake::ForgetsMovesBehindCuts), 100).unwrap_err().to_string();
     assert!(losses.contains("the drive is not sound: ") && losses.contains(" findings more"), "{losses}");
     assert!(losses.lines().all(|line| line.starts_with("power_cuts: buckets, ")), "{losses}");
 }
