@@ -138,6 +138,11 @@ impl SectionIndex for Buckets {
         self.pairs = change.count(self.pairs);
         let section = self.section_of(change.tag());
         if self.mistake == Mistake::LooksBeforeItChanges {
+            // Nobody changes a pair of a section that has none.
+            if change.from().is_some() && view.is_nowhere(section) {
+                return Ok(false);
+            }
+            view.load_all(&[section])?;
             view.load(section)?;
         }
         if self.mistake == Mistake::ForgetsMovesBehindCuts
