@@ -208,7 +208,7 @@ impl Superblocks {
 
     /// Opens the superblock of a target that has been free for longest, which spreads the erases. Returns it, when its erase
     /// ends, and whether it must be erased again. `None` if none is free: garbage collection keeps a reserve, so that this
-    /// happens only on a drive whose table is damaged.
+    /// happens only on a drive whose table is damaged, or whose journal outgrew its share beside one long victim (docs/RELIABILITY.md, *What is not held*).
     pub fn open(&mut self, stream: Stream, target: u32) -> Option<(SuperblockId, Nanos, bool)> {
         let Free { superblock, erased, .. } = self.free[target as usize].pop_front()?;
         self.free_count -= 1;
