@@ -270,6 +270,7 @@ mod campaigns {
     #[test]
     #[ignore = "a campaign: .ci/run has it"]
     fn a_drive_on_paper_is_near_the_drive() {
+        // 20 000 collect seven to nine victims of `pink`, and one more or less shows.
         const OPERATIONS: u64 = 60_000;
         let overrides = [
             ("geometry.pages_per_block", "8"),
