@@ -2,11 +2,12 @@
 
 use kvssd_conformance::{SUITE, power_cuts, run_check};
 use kvssd_designs::SortedWords;
-use kvssd_flash::RopeBacking;
+use kvssd_flash::{PowerLoss, RopeBacking};
 use kvssd_ftl::index::{
     IndexEntry, PairChange, Parameters, Position, Room, SavedSections, Search, SectionIndex, SectionPlan, View,
 };
 use kvssd_ftl::{Design, Grain, IndexChoice};
+use kvssd_measure::Quiet;
 use kvssd_types::{Key, KvError};
 
 const PLACE_BITS: u32 = 40;
@@ -233,4 +234,16 @@ fn a_loss_is_a_line_however_much_is_lost() {
     let losses = power_cuts::survives(&design(Mistake::ForgetsMovesBehindCuts), 100).unwrap_err().to_string();
     assert!(losses.contains("the drive is not sound: ") && losses.contains(" findings more"), "{losses}");
     assert!(losses.lines().all(|line| line.starts_with("power_cuts: buckets, ")), "{losses}");
+}
+
+/// A mount kept all sections in DRAM that it had looked at. Garbage collection then changed them all, and the checkpoint behind it was many times
+/// as large as what is kept for one.
+#[test]
+fn what_a_mount_has_only_looked_at_leaves_dram() {
+    for seed in [7, 287] {
+        let design = design(Mistake::LooksBeforeItChanges);
+        let campaign =
+            power_cuts::Campaign { design, power_loss: PowerLoss::Volatile, seed, cuts: 10, media_faults: false };
+        assert_eq!(campaign.run(&mut Quiet).unwrap().losses, [], "seed {seed}");
+    }
 }

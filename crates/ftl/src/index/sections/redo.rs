@@ -115,6 +115,13 @@ impl<F: SectionForm> Sections<F> {
             }
         }
         self.redo = Redo::default();
+        // What was only looked at leaves: were it changed beyond the budget, the next checkpoint would not fit what is kept for it.
+        let mut brought = std::mem::take(&mut self.cache);
+        while let Some(cached) = brought.pop() {
+            let Some(number) = cached.section else { continue };
+            let is_changed = cached.dirty || cached.moved;
+            self.directory[number as usize].cached = if is_changed { self.cache.push(cached) } else { Ticket::NONE };
+        }
         self.surplus_bytes = self.cache.bytes();
         let shares = self.directory.iter().map(|entry| match entry.cached {
             Ticket::NONE => entry.bytes as usize,
