@@ -40,7 +40,7 @@ pub(crate) struct Journal {
     pub(crate) namespace: Option<NamespaceId>,
     /// The number of the next page.
     pub(crate) number: u64,
-    /// Pages since the last checkpoint.
+    /// Pages since the last checkpoint, with those that fill units up.
     pub(crate) pages: u64,
     /// Pages that the last checkpoint took.
     pub(crate) checkpoint_pages: u64,

@@ -218,6 +218,9 @@ impl Io<'_> {
         let Media { log: logs, space, .. } = &mut *self.media;
         let superblock = space.geometry.superblock_of(logs.get(log).page);
         space.superblocks.add_appended(superblock, space.packing.grains_per_page.into());
+        if log.stream == Stream::Journal {
+            self.media.durable.journal.pages += 1;
+        }
         self.note_of(log.stream, Change::Skipped { superblock });
     }
 
