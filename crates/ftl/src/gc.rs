@@ -100,6 +100,12 @@ impl Collector {
         !self.victims.is_empty()
     }
 
+    /// Whether a checkpoint may be written now. In the middle of a victim it waits, so that the next mount need not ask the indexes what lives in
+    /// it, but not while the reserve is low: a journal beside a victim that lasts would take the rest.
+    pub(crate) fn lets_checkpoint(&self, media: &Media) -> bool {
+        self.victims.is_empty() || media.space.superblocks.free() < STEP_SUPERBLOCKS
+    }
+
     /// Somebody takes room.
     pub(crate) fn hasten(&mut self) {
         (self.is_hastened, self.is_calm) = (true, false);
@@ -117,7 +123,7 @@ impl Collector {
                     return Ok(false);
                 }
             }
-            Some(top) if short && io.media.space.superblocks.get(top[0].superblock).stream != Stream::Map => {
+            Some(top) if short && takes_room(io.media.space.superblocks.get(top[0].superblock)) => {
                 if let Some(in_between) = self.choose(io.media, true) {
                     let in_between = Victim::open(&mut io, in_between)?;
                     self.victims.push(vec![in_between]);
@@ -276,4 +282,10 @@ impl Collector {
         }
         Ok(oobs)
     }
+}
+
+/// Whether to go on with a victim takes room that a superblock of the map must give before: moving sections changes nothing but the directory, and
+/// a victim that is empty gives room.
+fn takes_room(victim: &Superblock) -> bool {
+    victim.stream != Stream::Map && victim.live_grains > 0
 }

@@ -68,7 +68,7 @@ impl Engine {
         let is_asked_for = every > 0 && self.commits.is_multiple_of(every);
         let mut io = Io::new(&mut self.media, at, true);
         io.commit_journal()?;
-        if (is_asked_for || io.media.durable.journal.is_long()) && !self.collector.is_busy() {
+        if is_asked_for || io.media.durable.journal.is_long() && self.collector.lets_checkpoint(io.media) {
             io.checkpoint(&mut self.namespaces, false)?;
         }
         Ok(())

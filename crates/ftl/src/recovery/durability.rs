@@ -286,7 +286,7 @@ impl Io<'_> {
     }
 
     /// Writes a checkpoint and gives up the journal before it. The drive's last checkpoint leaves the old journal to the next
-    /// mount, since nothing may happen behind it that the mount would not know. No victim may be open.
+    /// mount, since nothing may happen behind it that the mount would not know. Victims go in as superblocks that are full.
     pub(crate) fn checkpoint(&mut self, namespaces: &mut Namespaces, is_last: bool) -> Result<(), KvError> {
         self.flush()?;
         let before: Vec<SuperblockId> = self.journal_superblocks().collect();

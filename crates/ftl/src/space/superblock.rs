@@ -208,7 +208,7 @@ impl Superblocks {
 
     /// Opens the superblock of a target that has been free for longest, which spreads the erases. Returns it, when its erase
     /// ends, and whether it must be erased again. `None` if none is free: garbage collection keeps a reserve, so that this
-    /// happens only on a drive whose table is damaged, or whose journal outgrew its share beside one long victim (docs/RELIABILITY.md, *What is not held*).
+    /// happens only on a drive whose table is damaged.
     pub fn open(&mut self, stream: Stream, target: u32) -> Option<(SuperblockId, Nanos, bool)> {
         let Free { superblock, erased, .. } = self.free[target as usize].pop_front()?;
         self.free_count -= 1;
@@ -307,9 +307,13 @@ impl Superblocks {
 
 /// What a checkpoint holds of the table.
 impl Superblocks {
-    /// The table as it is without these runs of living grains, none of which reaches into another superblock.
+    /// The table as it is without these runs of living grains, none of which reaches into another superblock. There are no victims in it: of what
+    /// garbage collection has moved out of them so far, validity does not know that it is dead there.
     pub(crate) fn without(&self, runs: &[(SuperblockId, Grain, u32)]) -> Vec<Superblock> {
         let mut all = self.all.clone();
+        for victim in all.iter_mut().filter(|superblock| superblock.state == State::Victim) {
+            (victim.state, victim.has_strays) = (State::Closed, true);
+        }
         for &(superblock, _, grains) in runs {
             let found = &mut all[superblock.0 as usize];
             found.live_grains -= u64::from(grains);

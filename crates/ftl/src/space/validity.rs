@@ -116,7 +116,7 @@ pub trait Validity: DynClone + Send + Sync {
     /// Every byte that a device would keep for this.
     fn dram(&self, dram: &mut DramUse);
 
-    /// Everything that is known, for a checkpoint. No victim is open.
+    /// Everything that is known, for a checkpoint. Of a victim that is open, it may take dead pairs for alive: the index is asked about each.
     fn save(&self) -> Vec<u8>;
 
     /// A mount begins: becomes what was saved. None when these are not the bytes of such a validity.
