@@ -184,7 +184,8 @@ pub trait Backing: Send + Sync {
         Ok(())
     }
 
-    /// How much memory the firmware may use to cache record heads, so that it asks for fewer pages. 0 unless pages are expensive to read.
+    /// How much of the memory that is given up ([`Backing::give_up`]) the firmware may use to cache heads of records, so that it asks for fewer
+    /// pages. 0 unless pages are expensive to read.
     fn heads_bytes(&self) -> u64 {
         0
     }

@@ -84,8 +84,9 @@ use std::ops::Range;
 use std::path::Path;
 use table::Table;
 
-/// The part of the memory for pages that the firmware has for the heads of records. An estimate.
-const HEADS_SHARE: u64 = 16;
+/// Eighths of the memory for pages that the firmware may have for the heads of records. An estimate: a page that is not kept costs a read where
+/// somebody asks for its pairs, and a head one where somebody replaces its pair; a page has 30 of 100 B.
+const HEADS_EIGHTHS: u64 = 3;
 
 /// The most runs of pages that are remembered until they are asked for: those of a record of 2 MiB, and as many more.
 const WANTED_MAX: usize = 128;
@@ -111,8 +112,8 @@ pub struct OpenOptions {
     pub sync: bool,
     /// Whether nothing is written, and others may read at the same time.
     pub read_only: bool,
-    /// Pages that are kept in memory, read or written, in bytes; a sixteenth of them for the heads of records. 0 keeps the last 64 that were read,
-    /// and none that are written.
+    /// Pages that are kept in memory, read or written, in bytes. The firmware takes some of them for what it knows of pairs. 0 keeps the last
+    /// 64 that were read, and none that are written.
     pub cache_bytes: u64,
 }
 
@@ -162,9 +163,9 @@ impl ImageBacking {
         }
         let geometry = &layout.geometry;
         let pages_bytes = geometry.pages() * u64::from(geometry.page_bytes + geometry.oob_bytes);
-        let heads_bytes = if disk.is_read_only() { 0 } else { cache_bytes.min(pages_bytes) / HEADS_SHARE };
+        let heads_bytes = if disk.is_read_only() { 0 } else { cache_bytes.min(pages_bytes) / 8 * HEADS_EIGHTHS };
         ImageBacking {
-            opened: OpenedPages::new(&layout.geometry, cache_bytes - heads_bytes),
+            opened: OpenedPages::new(&layout.geometry, cache_bytes),
             keeps_written: cache_bytes > 0,
             heads_bytes,
             wanted: VecDeque::new(),

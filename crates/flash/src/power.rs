@@ -37,8 +37,8 @@ named_enum! {
     }
 }
 
-/// Memory that it gives up: so little that a firmware lets go of some of it within a life between two cuts, which is short.
-const SPARE_BYTES: u64 = 4096;
+/// Memory that it gives up, in two pieces: so little that a firmware lets go of some of it within a life between two cuts, which is short.
+const SPARE_BYTES: u64 = 8192;
 
 /// A medium of bytes whose power goes at a moment that is given. Who shares the medium finds on it what is left.
 pub struct PowerCut<M: RawMedium = ByteBacking> {

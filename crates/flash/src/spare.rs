@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory for what a firmware knows of records ([`Backing::heads_bytes`](crate::Backing::heads_bytes)), beside what is given up: for few of a
-/// tiny drive's records, so that others take their room.
-pub(crate) const HEADS_BYTES: u64 = 65_536;
+/// What a firmware may have of it for what it knows of records ([`Backing::heads_bytes`](crate::Backing::heads_bytes)): for few of a tiny drive's
+/// records, so that others take their room.
+pub(crate) const HEADS_BYTES: u64 = 8192;
 
 /// What is given up at a time.
-const PIECE_BYTES: u64 = 8192;
+const PIECE_BYTES: u64 = 4096;
 
 /// So many bytes that are still there.
 #[derive(Debug, Default)]

@@ -25,7 +25,7 @@ impl RopeBacking {
         RopeBacking { geometry, units, spare: Spare::default(), heads_bytes: 0 }
     }
 
-    /// With so many bytes that it gives up, and memory for what a firmware knows of records.
+    /// With so many bytes that it gives up.
     #[must_use]
     pub fn giving(self, bytes: u64) -> Self {
         RopeBacking { spare: Spare::new(bytes), heads_bytes: HEADS_BYTES, ..self }

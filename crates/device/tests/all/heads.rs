@@ -42,7 +42,7 @@ fn bytes_read(cache_bytes: u64, anew: bool) -> u64 {
 
 #[test]
 fn what_is_replaced_or_deleted_is_not_read_if_it_was_written_in_this_life() {
-    // A sixteenth is for heads: pages have room for a few pairs.
+    // What heads may have of it is enough for all of them; pages have room for a few pairs.
     let cache_bytes = 16 * KEYS * 48 * 2;
     let (known, before, none) = (bytes_read(cache_bytes, false), bytes_read(cache_bytes, true), bytes_read(0, false));
     assert!(known * 5 < before && known * 5 < none, "{known}, {before} and {none} bytes");

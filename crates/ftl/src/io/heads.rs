@@ -2,6 +2,7 @@
 
 use super::Io;
 use crate::controller::heads::Record;
+use crate::io::media::Media;
 use crate::layout::address::Grain;
 use crate::layout::record::RecordHead;
 use kvssd_types::Key;
@@ -11,7 +12,8 @@ impl Io<'_> {
     pub(crate) fn note_head(&mut self, place: Grain, key: Key<'_>, value_bytes: u32) {
         if self.media.heads.is_on() {
             let record = self.record_at(place);
-            self.media.heads.note(record, key, value_bytes);
+            let Media { heads, flash, .. } = &mut *self.media;
+            heads.note(record, key, value_bytes, flash.backing());
         }
     }
 
@@ -25,9 +27,10 @@ impl Io<'_> {
     }
 
     /// The head of the record at a place, if it is known to be the key's.
-    pub(crate) fn known_head(&self, place: Grain, key: Key<'_>) -> Option<RecordHead> {
-        let heads = &self.media.heads;
-        heads.is_on().then(|| heads.find(self.record_at(place), key))?
+    pub(crate) fn known_head(&mut self, place: Grain, key: Key<'_>) -> Option<RecordHead> {
+        let record = self.record_at(place);
+        let heads = &mut self.media.heads;
+        heads.is_on().then(|| heads.find(record, key))?
     }
 
     fn record_at(&self, place: Grain) -> Record {
