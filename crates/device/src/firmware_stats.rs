@@ -1,6 +1,7 @@
 //! What the firmware of a drive says of what it holds and did.
 
 use crate::drive::Drive;
+use kvssd_flash::BLOCK_ERASES_MAX;
 use serde::Serialize;
 
 /// What the firmware of this project says.
@@ -33,6 +34,12 @@ pub struct FirmwareStats {
 }
 
 impl FirmwareStats {
+    /// The part of the blocks' life that is used, in per cent: the mean of all erases over what a block bears.
+    #[must_use]
+    pub fn used_percent(&self) -> u64 {
+        self.erases * 100 / (self.blocks.max(1) * u64::from(BLOCK_ERASES_MAX))
+    }
+
     /// The sums of both, which must have pages of the same size.
     #[must_use]
     pub fn plus(&self, other: &FirmwareStats) -> FirmwareStats {

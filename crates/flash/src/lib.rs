@@ -55,7 +55,7 @@ pub use image::{
     CreateOptions, Files, ImageBacking, ImageError, ImageFault, OpenOptions, RawFile, SystemFiles, is_image,
 };
 pub use kvssd_types::Blob;
-pub use nand::Nand;
+pub use nand::{BLOCK_ERASES_MAX, Nand};
 pub use owner::Owner;
 pub use power::{PowerCut, PowerLoss};
 pub use profile::{CoreCosts, Firmware, Link, Memory, NandTimes, PROFILE_NAMES, Profile, ProfileError, Space};

@@ -8,6 +8,9 @@ use crate::{
     UnitAddress, UnitImage,
 };
 
+/// How often a block can be erased: of three bits a cell, as data sheets have it. An estimate: profiles do not say.
+pub const BLOCK_ERASES_MAX: u32 = 3000;
+
 /// The array: a [`Backing`] behind the rules of NAND.
 pub struct Nand {
     geometry: Geometry,

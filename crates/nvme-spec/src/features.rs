@@ -63,6 +63,4 @@ pub mod event {
     pub const NAMESPACES_CHANGED: u8 = 0x00;
     /// Information of a notice: the discovery log page has changed.
     pub const DISCOVERY_CHANGED: u8 = 0xf0;
-    /// Information of a SMART event: the spare is below its threshold.
-    pub const SPARE_BELOW: u8 = 0x02;
 }

@@ -124,7 +124,7 @@ fn health(view: View<'_>, controller: &Controller) -> HealthPage {
     let (health, metrics) = (view.subsystem.health(), &view.subsystem.metrics);
     let units = |bytes: u64| u128::from(bytes.div_ceil(HEALTH_UNIT_BYTES)).into();
     let sum = |kinds: &[CommandKind]| u128::from(kinds.iter().map(|&kind| metrics.succeeded(kind)).sum::<u64>()).into();
-    let used_percent = health.used_percent();
+    let used_percent = health.firmware.used_percent();
     let mut page = HealthPage::zeroed();
     let hot = if controller.is_too_hot() { WARNING_TEMPERATURE } else { 0 };
     let failed = if health.has_failed { WARNING_RELIABILITY } else { 0 };

@@ -35,7 +35,7 @@ pub fn metrics_page(subsystem: &Subsystem) -> String {
         ("programmed_bytes", "Bytes of flash programmed since the drive was opened", health.programmed_bytes()),
         ("erases", "Erases of all blocks", firmware.erases),
         ("pairs_moved", "Pairs that garbage collection moved since the drive was opened", firmware.pairs_moved),
-        ("wear_percent", "Part of the drive's life that is used", health.used_percent()),
+        ("wear_percent", "Part of the drive's life that is used", health.firmware.used_percent()),
         ("failed", "Whether the drive takes nothing any more", health.has_failed.into()),
     ];
     for (name, help, number) in numbers {

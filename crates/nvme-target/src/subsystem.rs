@@ -27,9 +27,6 @@ use kvssd_runtime::sync::atomic::{AtomicBool, Ordering};
 use kvssd_runtime::sync::{Arc, Mutex, Turn, Turns};
 use kvssd_types::{ClientId, KvError, Nanos};
 
-/// Program/erase cycles of a block, as common for TLC flash. An estimate: profiles do not say.
-const BLOCK_ERASES_MAX: u64 = 3_000;
-
 /// How a subsystem is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubsystemOptions {
@@ -103,11 +100,6 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Percentage Used of SMART: the mean of all erases over the cycles of a block.
-    pub(crate) fn used_percent(&self) -> u64 {
-        self.firmware.erases * 100 / (self.firmware.blocks.max(1) * BLOCK_ERASES_MAX)
-    }
-
     /// Bytes of flash that were programmed since the drive was opened.
     pub(crate) fn programmed_bytes(&self) -> u64 {
         self.firmware.pages_programmed * self.firmware.page_bytes

@@ -4,7 +4,7 @@ use super::units::{cache_bytes, count, named, scale, small_count, small_size, so
 use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
 use kvssd_cache::{AdmissionRule, EvictionPolicy};
-use kvssd_sim::replay::BLOCK_ERASES_MAX;
+use kvssd_flash::BLOCK_ERASES_MAX;
 use kvssd_sim::trace::{BadLines, ColumnName, TraceName};
 use std::path::PathBuf;
 

@@ -75,7 +75,7 @@ use crate::setup::SECONDS_MAX;
 use crate::trace::{InputBytes, TraceName, TraceReader};
 use feed::Feed;
 use kvssd_cache::CachePlan;
-use kvssd_flash::Profile;
+use kvssd_flash::{BLOCK_ERASES_MAX, Profile};
 use kvssd_ftl::Design;
 use kvssd_measure::Observer;
 use kvssd_types::Nanos;
@@ -116,9 +116,6 @@ pub struct ReplaySetup {
     /// Of the values.
     pub seed: u64,
 }
-
-/// How often a block can be erased: of three bits a cell, as data sheets have it. An estimate.
-pub const BLOCK_ERASES_MAX: u32 = 3000;
 
 /// A trace that is about to be replayed.
 pub struct Trace<'a> {
