@@ -7,7 +7,7 @@
 pub use kvssd_designs::{Assignment, split_overrides};
 
 use crate::error::SimError;
-use crate::experiment::{Experiment, Named, Work, YcsbWork};
+use crate::experiment::{Experiment, Work, YcsbWork};
 use crate::report::RunReport;
 use crate::rounds::Rounds;
 use crate::scale::check_scale;
@@ -136,8 +136,8 @@ impl Bench {
             let fitting = || Setup::records_of(self.fill, design, &testbed.scaled, self.key_bytes, &sizes);
             let records = self.records.unwrap_or_else(fitting);
             let work = YcsbWork {
-                workload: Named(self.workload),
-                distribution: Named(self.distribution.unwrap_or(self.workload.default_distribution())),
+                workload: self.workload,
+                distribution: self.distribution.unwrap_or(self.workload.default_distribution()),
                 records,
                 overwrites: self.overwrites.unwrap_or(records),
                 operations: self.operations.unwrap_or(records.div_ceil(10)),
@@ -149,7 +149,7 @@ impl Bench {
                 batch_pairs: self.batch_pairs,
                 key_bytes: self.key_bytes,
                 value_bytes: self.value_bytes,
-                value_distribution: Named(self.value_distribution),
+                value_distribution: self.value_distribution,
             };
             let experiment = testbed.experiment(design, self.seed, Work::Ycsb(work));
             check(&experiment).map(|()| experiment)

@@ -15,7 +15,6 @@ mod names;
 mod work;
 
 pub use filled::{Filled, Filling};
-pub use names::Named;
 pub use work::{DbBenchWork, KvBenchWork, Work, YcsbWork};
 
 use crate::error::SimError;

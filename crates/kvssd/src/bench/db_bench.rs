@@ -3,7 +3,7 @@
 use crate::arguments::bench::BenchOptions;
 use crate::fail::Failure;
 use kvssd_sim::bench::{Testbed, VALUE_BYTES};
-use kvssd_sim::experiment::{DbBenchWork, Named, Work};
+use kvssd_sim::experiment::{DbBenchWork, Work};
 use kvssd_sim::{Experiment, Setup};
 
 /// Operations of a benchmark that does not go over all records, if nothing else is asked for.
@@ -17,7 +17,7 @@ pub fn experiments(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
     let value_bytes = options.value_bytes.unwrap_or(VALUE_BYTES);
     let fitting = || Setup::default_records(&testbed.designs, &testbed.scaled, drive.key_bytes, value_bytes);
     let work = DbBenchWork {
-        benchmarks: drive.db_bench.iter().copied().map(Named).collect(),
+        benchmarks: drive.db_bench.clone(),
         records: options.records.unwrap_or_else(fitting),
         operations: options.operations.unwrap_or(OPERATIONS),
         key_bytes: drive.key_bytes,

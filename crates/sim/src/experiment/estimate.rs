@@ -56,7 +56,7 @@ fn clients_of(clients: u32, operations: u64) -> u32 {
 
 impl YcsbWork {
     fn load(&self) -> Result<Load, EstimateError> {
-        let core = self.workload.0;
+        let core = self.workload;
         if core.inserts() || core.scans() {
             return Err(EstimateError::Load("inserts and scans of YCSB"));
         }
@@ -68,7 +68,7 @@ impl YcsbWork {
         if self.rounds != Rounds::ONE || self.series_ns.is_some() {
             return Err(EstimateError::Load("rounds and the course of a run"));
         }
-        if self.value_distribution.0 != SizeDistribution::Constant {
+        if self.value_distribution != SizeDistribution::Constant {
             return Err(EstimateError::Load("values of several sizes"));
         }
         Ok(Load {
@@ -82,11 +82,11 @@ impl YcsbWork {
                 stores: part(updates + modifies),
                 modifies: modifies > 0,
             },
-            skew: match self.distribution.0 {
+            skew: match self.distribution {
                 Distribution::Zipfian | Distribution::Latest => THETA,
                 Distribution::Uniform | Distribution::Sequential => 0.0,
             },
-            ranks: match self.distribution.0 {
+            ranks: match self.distribution {
                 Distribution::Zipfian => RANKS_OF_YCSB,
                 _ => self.records,
             },
@@ -98,8 +98,8 @@ impl YcsbWork {
 
 impl DbBenchWork {
     fn load(&self) -> Result<Load, EstimateError> {
-        let (fill, last) = match &self.benchmarks[..] {
-            [fill, last] => (fill.0, last.0),
+        let (fill, last) = match self.benchmarks[..] {
+            [fill, last] => (fill, last),
             _ => {
                 return Err(EstimateError::Load(
                     "other than two benchmarks of db_bench, a fill and what comes behind it",

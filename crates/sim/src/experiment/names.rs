@@ -1,22 +1,25 @@
 //! Choices in JSON: by the names that people use.
 
+use crate::dbbench::DbBenchmark;
+use crate::workload::{Distribution, SizeDistribution, YcsbCore};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt::Display;
-use std::str::FromStr;
 
-/// A choice of [`kvssd_types::named_enum`], written as its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Named<T>(pub T);
+/// Choices of [`kvssd_types::named_enum`] are written as their names.
+macro_rules! by_name {
+    ($($choice:ty),+) => {$(
+        impl Serialize for $choice {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
 
-impl<T: Display> Serialize for Named<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
+        impl<'de> Deserialize<'de> for $choice {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+            }
+        }
+    )+};
 }
 
-impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Named<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map(Named).map_err(D::Error::custom)
-    }
-}
+by_name!(DbBenchmark, Distribution, SizeDistribution, YcsbCore);

@@ -1,7 +1,7 @@
 //! What is done with a drive, family by family: YCSB, KVbench, db_bench.
 
+use super::Bed;
 use super::filled::Begun;
-use super::{Bed, Named};
 use crate::chrome_trace::TraceWindow;
 use crate::dbbench::{DbBench, DbBenchSession, DbBenchmark};
 use crate::error::SimError;
@@ -32,9 +32,9 @@ pub enum Work {
 #[serde(deny_unknown_fields)]
 pub struct YcsbWork {
     /// Which operations.
-    pub workload: Named<YcsbCore>,
+    pub workload: YcsbCore,
     /// How their keys are chosen.
-    pub distribution: Named<Distribution>,
+    pub distribution: Distribution,
     /// Pairs that the drive is filled with.
     pub records: u64,
     /// Random overwrites before the run.
@@ -59,7 +59,7 @@ pub struct YcsbWork {
     /// Bytes of a value, at most.
     pub value_bytes: u32,
     /// How the sizes of values are distributed.
-    pub value_distribution: Named<SizeDistribution>,
+    pub value_distribution: SizeDistribution,
 }
 
 /// A population and a run of KVbench.
@@ -75,7 +75,7 @@ pub struct KvBenchWork {
 #[serde(deny_unknown_fields)]
 pub struct DbBenchWork {
     /// Which, in their order.
-    pub benchmarks: Vec<Named<DbBenchmark>>,
+    pub benchmarks: Vec<DbBenchmark>,
     /// Records that there may be.
     pub records: u64,
     /// Operations of each benchmark that does not go over all records.
@@ -182,7 +182,7 @@ impl Work {
                 RunLength::Seconds(seconds) => u64::from(seconds) * 100_000,
             }),
             Work::DbBench(work) => {
-                let operations = work.fills().1.iter().map(|benchmark| work.operations_of(benchmark.0));
+                let operations = work.fills().1.iter().map(|&benchmark| work.operations_of(benchmark));
                 operations.fold(0, u64::saturating_add)
             }
         }
@@ -205,7 +205,7 @@ impl YcsbWork {
             records: self.records,
             key_bytes: self.key_bytes,
             value_bytes: self.value_bytes,
-            value_distribution: self.value_distribution.0,
+            value_distribution: self.value_distribution,
             threads: self.threads,
             queue_depth: self.queue_depth,
             pace: self.rate_per_s.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s }),
@@ -215,7 +215,7 @@ impl YcsbWork {
 
     /// Sizes of values as they are in the mean, whatever the seed.
     pub(super) fn sizes(&self) -> Result<ValueSizes, SimError> {
-        Ok(ValueSizes::new(self.value_distribution.0, self.value_bytes, 0)?)
+        Ok(ValueSizes::new(self.value_distribution, self.value_bytes, 0)?)
     }
 
     /// Operations of all rounds that there may be.
@@ -224,7 +224,7 @@ impl YcsbWork {
     }
 
     fn session(&self, bed: &Bed) -> Result<Session, SimError> {
-        let (setup, core) = (self.setup(bed), self.workload.0);
+        let (setup, core) = (self.setup(bed), self.workload);
         self.rounds.check(self.operations, setup.at_once())?;
         let batches_of_round = u64::from(self.threads) * u64::from(self.batch_pairs) * BATCHES_OF_ROUND_MIN;
         if self.batch_pairs > 1 && self.rounds != Rounds::ONE && self.operations < batches_of_round {
@@ -246,8 +246,8 @@ impl YcsbWork {
     /// The same with another run: all else decides the drive before it.
     fn filling(&self) -> YcsbWork {
         YcsbWork {
-            workload: Named(YcsbCore::A),
-            distribution: Named(Distribution::Uniform),
+            workload: YcsbCore::A,
+            distribution: Distribution::Uniform,
             operations: 0,
             rounds: Rounds::ONE,
             series_ns: None,
@@ -258,7 +258,7 @@ impl YcsbWork {
 
     fn plan(&self, trace: Option<TraceWindow>) -> RunPlan {
         let YcsbWork { operations, batch_pairs, rounds, .. } = *self;
-        let (core, distribution) = (self.workload.0, Some(self.distribution.0));
+        let (core, distribution) = (self.workload, Some(self.distribution));
         RunPlan { core, distribution, operations, batch_pairs, rounds, series: self.series_ns.map(Nanos), trace }
     }
 }
@@ -280,13 +280,13 @@ impl DbBenchWork {
             seed: bed.seed,
         };
         let session = DbBenchSession::new(&bed.design, &bed.profile, &bench)?;
-        self.benchmarks.iter().try_for_each(|benchmark| session.check_benchmark(benchmark.0))?;
+        self.benchmarks.iter().try_for_each(|&benchmark| session.check_benchmark(benchmark))?;
         Ok(session)
     }
 
     /// The benchmarks that fill the drive, and those behind them.
-    fn fills(&self) -> (&[Named<DbBenchmark>], &[Named<DbBenchmark>]) {
-        let first = self.benchmarks.iter().position(|benchmark| !benchmark.0.writes());
+    fn fills(&self) -> (&[DbBenchmark], &[DbBenchmark]) {
+        let first = self.benchmarks.iter().position(|benchmark| !benchmark.writes());
         self.benchmarks.split_at(first.unwrap_or(self.benchmarks.len()))
     }
 
@@ -298,11 +298,11 @@ impl DbBenchWork {
     fn run(
         &self,
         session: &mut DbBenchSession,
-        benchmarks: &[Named<DbBenchmark>],
+        benchmarks: &[DbBenchmark],
         observer: &mut dyn Observer,
     ) -> Result<Vec<Run>, SimError> {
-        let benchmarks = benchmarks.iter().map(|benchmark| benchmark.0);
-        benchmarks.map(|benchmark| session.run(benchmark, self.operations_of(benchmark), observer)).collect()
+        let run = |&benchmark| session.run(benchmark, self.operations_of(benchmark), observer);
+        benchmarks.iter().map(run).collect()
     }
 
     fn operations_of(&self, benchmark: DbBenchmark) -> u64 {
