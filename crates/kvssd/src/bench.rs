@@ -19,8 +19,10 @@ use crate::report::{Report, experiments_of};
 use crate::workers::{self, Job, Limits};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use kvssd_sim::experiment::Check;
 use kvssd_sim::steady::ROUNDS_MAX;
-use kvssd_sim::{Bench, Experiment, Rounds, RunReport, RunTrace, Setup, SimError, TraceWindow, comparison};
+use kvssd_sim::workload::PairShape;
+use kvssd_sim::{Bench, Experiment, HostPlan, Rounds, RunReport, RunTrace, Setup, SimError, TraceWindow, comparison};
 use kvssd_types::Nanos;
 use serde_json::json;
 use std::io;
@@ -42,7 +44,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
     let files = Files { json: JsonFile::open(json)?, html: JsonFile::open(html)? };
     let experiments = match &options.from {
         Some(path) => check_company(options).and_then(|()| experiments_of(path))?,
-        None => experiments(options)?,
+        None => experiments(options, Experiment::check)?,
     };
     if options.drive.series.is_some() && !files.json.is_wanted() && !files.html.is_wanted() {
         return Err(SimError::Setup("--series goes into the report: give --json FILE or --html FILE".to_owned()).into());
@@ -160,24 +162,12 @@ fn show_with(
 }
 
 /// What the options ask of each design, with nothing left to a default. What is impossible is said here.
-pub fn experiments(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
-    experiments_by(options, Bench::experiments)
-}
-
-/// The same to be reckoned and not run.
-pub fn experiments_on_paper(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
-    experiments_by(options, Bench::experiments_on_paper)
-}
-
-fn experiments_by(
-    options: &BenchOptions,
-    of_ycsb: fn(&Bench) -> Result<Vec<Experiment>, SimError>,
-) -> Result<Vec<Experiment>, Failure> {
+pub fn experiments(options: &BenchOptions, check: Check) -> Result<Vec<Experiment>, Failure> {
     check_company(options)?;
     match &options.drive.kvbench {
-        Some(path) => kvbench::experiments(options, path),
-        None if !options.drive.db_bench.is_empty() => db_bench::experiments(options),
-        None => Ok(of_ycsb(&asked_for(options))?),
+        Some(path) => kvbench::experiments(options, path, check),
+        None if !options.drive.db_bench.is_empty() => Ok(db_bench::experiments(options, check)?),
+        None => Ok(asked_for(options).experiments(check)?),
     }
 }
 
@@ -222,13 +212,17 @@ fn asked_for(options: &BenchOptions) -> Bench {
         series: drive.series,
         workload: drive.workload,
         distribution: drive.distribution,
-        threads: options.threads.unwrap_or(default.threads),
-        queue_depth: drive.queue_depth,
-        rate_per_s: drive.rate,
+        hosts: HostPlan {
+            threads: options.threads.unwrap_or(default.hosts.threads),
+            queue_depth: drive.queue_depth,
+            rate_per_s: drive.rate,
+        },
         batch_pairs: drive.batch_pairs,
-        key_bytes: drive.key_bytes,
-        value_bytes: options.value_bytes.unwrap_or(default.value_bytes),
-        value_distribution: drive.value_distribution,
+        pairs: PairShape {
+            key_bytes: drive.key_bytes,
+            value_bytes: options.value_bytes.unwrap_or(default.pairs.value_bytes),
+            value_distribution: drive.value_distribution,
+        },
         seed: options.experiment.seed,
         overrides: drive.set.clone(),
     }

@@ -27,7 +27,7 @@ pub fn run(options: &EstimateOptions) -> Outcome {
     }
     let experiments = match &bench.from {
         Some(path) => crate::report::experiments_of(path)?,
-        None => bench::experiments_on_paper(bench)?,
+        None => bench::experiments(bench, Experiment::check_on_paper)?,
     };
     let mut estimates: Vec<Result<Estimate, SimError>> = experiments.iter().map(Experiment::estimate).collect();
     if estimates.iter().all(Result::is_err)

@@ -7,12 +7,13 @@
 pub use kvssd_designs::{Assignment, split_overrides};
 
 use crate::error::SimError;
-use crate::experiment::{Experiment, Work, YcsbWork};
+use crate::experiment::{Check, Experiment, Work, YcsbWork};
+use crate::host::HostPlan;
 use crate::report::RunReport;
 use crate::rounds::Rounds;
 use crate::scale::check_scale;
 use crate::setup::Setup;
-use crate::workload::{Distribution, SizeDistribution, ValueSizes, YcsbCore};
+use crate::workload::{Distribution, PairShape, YcsbCore};
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, DesignError};
 use kvssd_measure::Observer;
@@ -51,20 +52,12 @@ pub struct Bench {
     pub workload: YcsbCore,
     /// How their keys are chosen; none for the workload's own way.
     pub distribution: Option<Distribution>,
-    /// Host threads.
-    pub threads: u32,
-    /// Commands of a thread that are under way at once.
-    pub queue_depth: u32,
-    /// Commands a second, however long the drive takes; none for a closed loop.
-    pub rate_per_s: Option<f64>,
+    /// The hosts.
+    pub hosts: HostPlan,
     /// Updates of a thread that go as one atomic batch; 1 for each alone.
     pub batch_pairs: u32,
-    /// Bytes of a key.
-    pub key_bytes: usize,
-    /// Bytes of a value, at most.
-    pub value_bytes: u32,
-    /// How the sizes of values are distributed.
-    pub value_distribution: SizeDistribution,
+    /// What the pairs are like.
+    pub pairs: PairShape,
     /// Of everything that is random.
     pub seed: u64,
     /// Keys of the profile and parameters of the designs (`design.name`), with what they are set to.
@@ -85,13 +78,9 @@ impl Default for Bench {
             series: None,
             workload: YcsbCore::A,
             distribution: None,
-            threads: THREADS,
-            queue_depth: 1,
-            rate_per_s: None,
+            hosts: HostPlan::closed(THREADS, 1),
             batch_pairs: 1,
-            key_bytes: 8,
-            value_bytes: VALUE_BYTES,
-            value_distribution: SizeDistribution::Constant,
+            pairs: PairShape::constant(8, VALUE_BYTES),
             seed: 1,
             overrides: Vec::new(),
         }
@@ -105,7 +94,8 @@ impl Bench {
     /// # Errors
     /// When a design, the profile or a number is impossible, before the first is run; when a drive is full, or the observer interrupts.
     pub fn run(&self, observer: &mut dyn Observer) -> Result<Vec<RunReport>, SimError> {
-        let runs: Result<Vec<_>, _> = self.experiments()?.iter().map(|one| one.run(observer)).collect();
+        let runs: Result<Vec<_>, _> =
+            self.experiments(Experiment::check)?.iter().map(|one| one.run(observer)).collect();
         Ok(runs?.into_iter().flatten().collect())
     }
 
@@ -113,29 +103,17 @@ impl Bench {
     ///
     /// # Errors
     /// When a design, the profile or a number is impossible.
-    pub fn experiments(&self) -> Result<Vec<Experiment>, SimError> {
-        self.checked(Experiment::check)
-    }
-
-    /// The same to be reckoned and not run ([`Experiment::check_on_paper`]).
-    ///
-    /// # Errors
-    /// As [`Bench::experiments`].
-    pub fn experiments_on_paper(&self) -> Result<Vec<Experiment>, SimError> {
-        self.checked(Experiment::check_on_paper)
-    }
-
-    fn checked(&self, check: fn(&Experiment) -> Result<(), SimError>) -> Result<Vec<Experiment>, SimError> {
+    pub fn experiments(&self, check: Check) -> Result<Vec<Experiment>, SimError> {
         if !(self.fill > 0.0 && self.fill <= 1.0) {
             return Err(SimError::Setup(format!("--fill {} must be above 0 and at most 1", self.fill)));
         }
         let testbed = Testbed::load(&self.designs, &self.profile, self.scale, &self.overrides)?;
         // The same for all seeds: as many records.
-        let sizes = ValueSizes::new(self.value_distribution, self.value_bytes, 0)?;
-        let experiment = |design: &Design| {
-            let fitting = || Setup::records_of(self.fill, design, &testbed.scaled, self.key_bytes, &sizes);
+        let sizes = self.pairs.value_sizes(0)?;
+        let work = |design: &Design| {
+            let fitting = || Setup::records_of(self.fill, design, &testbed.scaled, self.pairs.key_bytes, &sizes);
             let records = self.records.unwrap_or_else(fitting);
-            let work = YcsbWork {
+            Work::Ycsb(YcsbWork {
                 workload: self.workload,
                 distribution: self.distribution.unwrap_or(self.workload.default_distribution()),
                 records,
@@ -143,18 +121,12 @@ impl Bench {
                 operations: self.operations.unwrap_or(records.div_ceil(10)),
                 rounds: self.rounds,
                 series_ns: self.series.map(|interval| interval.0),
-                threads: self.threads,
-                queue_depth: self.queue_depth,
-                rate_per_s: self.rate_per_s,
+                hosts: self.hosts,
                 batch_pairs: self.batch_pairs,
-                key_bytes: self.key_bytes,
-                value_bytes: self.value_bytes,
-                value_distribution: self.value_distribution,
-            };
-            let experiment = testbed.experiment(design, self.seed, Work::Ycsb(work));
-            check(&experiment).map(|()| experiment)
+                pairs: self.pairs,
+            })
         };
-        testbed.designs.iter().map(experiment).collect()
+        testbed.experiments(self.seed, work, check)
     }
 }
 
@@ -189,11 +161,22 @@ impl Testbed {
         Ok(Testbed { designs, profile, scale, scaled })
     }
 
-    /// What is done with one of the designs.
-    #[must_use]
-    pub fn experiment(&self, design: &Design, seed: u64, work: Work) -> Experiment {
-        let (design, profile) = (design.table(), self.profile.clone());
-        Experiment { design, profile, scale: self.scale, seed, work }
+    /// What is done with each of the designs.
+    ///
+    /// # Errors
+    /// As the check says.
+    pub fn experiments(
+        &self,
+        seed: u64,
+        work: impl Fn(&Design) -> Work,
+        check: Check,
+    ) -> Result<Vec<Experiment>, SimError> {
+        let experiment = |design: &Design| {
+            let (table, profile) = (design.table(), self.profile.clone());
+            let experiment = Experiment { design: table, profile, scale: self.scale, seed, work: work(design) };
+            check(&experiment).map(|()| experiment)
+        };
+        self.designs.iter().map(experiment).collect()
     }
 }
 

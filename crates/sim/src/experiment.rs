@@ -15,11 +15,13 @@ mod names;
 mod work;
 
 pub use filled::{Filled, Filling};
-pub use work::{DbBenchWork, KvBenchWork, Work, YcsbWork};
+pub use work::{DbBenchWork, KvBenchWork, Work};
+
+pub use crate::session::YcsbWork;
 
 use crate::error::SimError;
 use crate::report::RunReport;
-use crate::setup::Setup;
+use crate::setup::{Bed, Setup};
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, DesignError, DesignTable};
 use kvssd_measure::Observer;
@@ -41,13 +43,8 @@ pub struct Experiment {
     pub work: Work,
 }
 
-/// What an experiment is run on.
-pub(crate) struct Bed {
-    pub(crate) design: Design,
-    /// Scaled.
-    pub(crate) profile: Profile,
-    pub(crate) seed: u64,
-}
+/// Finds what is impossible: [`Experiment::check`] of what is to be run, [`Experiment::check_on_paper`] of what is to be reckoned.
+pub type Check = fn(&Experiment) -> Result<(), SimError>;
 
 impl Experiment {
     /// The name of the design.
@@ -82,7 +79,7 @@ impl Experiment {
     pub fn filled_share(&self) -> Result<Option<f64>, SimError> {
         let Work::Ycsb(work) = &self.work else { return Ok(None) };
         let Bed { design, profile, .. } = self.bed()?;
-        let charged = Setup::bytes_charged(&design, &profile, work.key_bytes, &work.sizes()?);
+        let charged = Setup::bytes_charged(&design, &profile, work.pairs.key_bytes, &work.pairs.value_sizes(0)?);
         Ok(Some(work.records as f64 * charged / profile.geometry.raw_bytes() as f64))
     }
 

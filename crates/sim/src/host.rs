@@ -6,6 +6,7 @@
 //! ```
 
 use kvssd_types::{Nanos, Random};
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -21,6 +22,37 @@ pub enum Pace {
     },
     /// When the trace that is replayed says.
     Trace,
+}
+
+/// How many hosts there are, and how fast they go.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostPlan {
+    /// Host threads.
+    pub threads: u32,
+    /// Commands of a thread that are under way at once.
+    pub queue_depth: u32,
+    /// Commands a second, however long the drive takes; none for a closed loop.
+    pub rate_per_s: Option<f64>,
+}
+
+impl HostPlan {
+    /// A closed loop.
+    #[must_use]
+    pub fn closed(threads: u32, queue_depth: u32) -> Self {
+        HostPlan { threads, queue_depth, rate_per_s: None }
+    }
+
+    /// When their commands come.
+    #[must_use]
+    pub fn pace(&self) -> Pace {
+        self.rate_per_s.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s })
+    }
+
+    /// How many operations are under way at once in a closed loop; 0 where they come by themselves.
+    pub(crate) fn at_once(&self) -> u64 {
+        let slots = u64::from(self.threads) * u64::from(self.queue_depth);
+        if self.rate_per_s.is_none() { slots } else { 0 }
+    }
 }
 
 /// What a host does next.

@@ -5,7 +5,7 @@
 //!     |
 //!   Experiment  one design, nothing left to a default; to JSON and back
 //!     |
-//!   Setup   design, profile, pairs, hosts, seed
+//!   Setup   bed (design, profile, seed), pairs, hosts
 //!     |
 //!   Session fill -> overwrite -> run(workload) -> run(workload) ...     every retrieved value is verified
 //!     |                            |
@@ -44,7 +44,7 @@ pub use chrome_trace::{RunTrace, TraceWindow};
 pub use comparison::comparison;
 pub use error::SimError;
 pub use experiment::{Experiment, Filled, Filling};
-pub use host::{Hosts, Pace, Turn};
+pub use host::{HostPlan, Hosts, Pace, Turn};
 pub use interval::{Columns, Interval};
 pub use report::{
     BusyReport, CacheReport, ChannelReport, DramReport, FlashReport, GcReport, GrowthReport, HitReport, HostReport,
@@ -52,5 +52,5 @@ pub use report::{
 };
 pub use rounds::{Rounds, RoundsReport, SteadyReport};
 pub use scale::check_scale;
-pub use session::{RunPlan, Session};
-pub use setup::Setup;
+pub use session::{Session, YcsbWork};
+pub use setup::{Bed, Setup};

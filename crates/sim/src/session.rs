@@ -4,21 +4,21 @@ mod batches;
 mod commands;
 mod kvbench;
 mod phase;
-mod plan;
 mod scans;
+mod ycsb;
 
-pub use self::plan::RunPlan;
+pub use self::ycsb::YcsbWork;
 
 use self::batches::Batches;
 use self::phase::Limit;
 use self::scans::Scan;
 use crate::baseline::Baseline;
 use crate::error::SimError;
-use crate::host::Pace;
+use crate::host::HostPlan;
 use crate::measured::Measured;
 use crate::report::{Run, Subject};
-use crate::setup::Setup;
-use crate::workload::{Distribution, KeyShape, Operation, ValueSizes, YcsbCore};
+use crate::setup::{Bed, Setup};
+use crate::workload::{Distribution, KeyShape, Operation, PairShape, ValueSizes, YcsbCore};
 use kvssd_device::{Completion, Device};
 use kvssd_flash::RopeBacking;
 use kvssd_measure::Observer;
@@ -48,14 +48,14 @@ impl Session {
     /// # Errors
     /// When the setup is impossible.
     pub fn new(setup: &Setup, inserts_max: u64) -> Result<Self, SimError> {
-        Session::with(setup, setup.keys()?, setup.value_sizes()?, inserts_max)
+        Session::with(setup, setup.pairs.keys()?, setup.pairs.value_sizes(setup.bed.seed)?, inserts_max)
     }
 
     fn with(setup: &Setup, keys: KeyShape, sizes: ValueSizes, inserts_max: u64) -> Result<Self, SimError> {
         setup.check(inserts_max, true)?;
-        let backing = Box::new(RopeBacking::new(setup.profile.geometry));
-        let device = Device::new(&setup.design, &setup.profile, backing)?;
-        let (value_bytes, value_bytes_max) = (u64::from(setup.value_bytes), device.engine().value_bytes_max());
+        let Bed { design, profile, .. } = &setup.bed;
+        let device = Device::new(design, profile, Box::new(RopeBacking::new(profile.geometry)))?;
+        let (value_bytes, value_bytes_max) = (u64::from(setup.pairs.value_bytes), device.engine().value_bytes_max());
         if value_bytes > value_bytes_max {
             return Err(SimError::Setup(format!(
                 "--value-bytes {value_bytes} is more than the {value_bytes_max} bytes that this drive takes"
@@ -112,9 +112,9 @@ impl Session {
         &self.setup
     }
 
-    /// The next phases have so many host threads, whose commands come so.
-    pub fn set_hosts(&mut self, threads: u32, pace: Pace) {
-        (self.setup.threads, self.setup.pace) = (threads, pace);
+    /// The next phases have these hosts.
+    pub fn set_hosts(&mut self, hosts: HostPlan) {
+        self.setup.hosts = hosts;
     }
 
     /// Inserts the records, in the order of their hashed keys' numbers.
@@ -168,7 +168,7 @@ impl Session {
     /// [`SimError::NoRanges`] when it scans and the index has no order.
     pub fn check_workload(&self, core: YcsbCore) -> Result<(), SimError> {
         if core.scans() && !self.device.engine().is_ordered(NamespaceId::FIRST) {
-            let (workload, design) = (core.to_string(), self.setup.design.name.to_owned());
+            let (workload, design) = (core.to_string(), self.setup.bed.design.name.to_owned());
             return Err(SimError::NoRanges { workload, design });
         }
         Ok(())
@@ -180,22 +180,23 @@ impl Session {
     /// [`SimError::Setup`] when there are none, or they come by the clock; when batches are too large, or the drive has no keys.
     pub fn check_batches(&self, core: YcsbCore, pairs: u32) -> Result<(), SimError> {
         let engine = self.device.engine();
-        let bytes = u64::from(pairs) * (self.setup.key_bytes as u64 + u64::from(self.setup.value_bytes));
+        let PairShape { key_bytes, value_bytes, .. } = self.setup.pairs;
+        let bytes = u64::from(pairs) * (key_bytes as u64 + u64::from(value_bytes));
         let (pairs_max, bytes_max) = (engine.batch_changes_max(), engine.value_bytes_max());
         let fail = |why: String| Err(SimError::Setup(why));
         match pairs {
             1 => Ok(()),
             0 => fail("--batch-pairs must be above 0".to_owned()),
             _ if !core.updates() => fail(format!("--batch-pairs {pairs} is of updates, and {core} has none")),
-            _ if self.setup.pace != Pace::Closed => fail(
+            _ if self.setup.hosts.rate_per_s.is_some() => fail(
                 "--batch-pairs is not for --rate: what is gathered would wait for others, which no latency shows"
                     .to_owned(),
             ),
             _ if u64::from(pairs) > self.setup.records => {
                 fail(format!("--batch-pairs {pairs} is more than the {} records", self.setup.records))
             }
-            _ if !self.setup.design.takes_keys() => {
-                fail(format!("--batch-pairs {pairs} is not for {}, which takes no batches", self.setup.design.name))
+            _ if !self.setup.bed.design.takes_keys() => {
+                fail(format!("--batch-pairs {pairs} is not for {}, which takes no batches", self.setup.bed.design.name))
             }
             _ if pairs as usize > pairs_max || bytes > bytes_max => fail(format!(
                 "--batch-pairs {pairs} of {bytes} bytes is more than the {pairs_max} pairs and {bytes_max} bytes that this drive takes"
@@ -213,9 +214,9 @@ impl Session {
         measured: &Measured,
     ) -> Run {
         let subject = Subject {
-            design: self.setup.design.name,
-            profile: &self.setup.profile,
-            seed: self.setup.seed,
+            design: self.setup.bed.design.name,
+            profile: &self.setup.bed.profile,
+            seed: self.setup.bed.seed,
             workload,
             distribution: distribution.name(),
             records,
@@ -238,9 +239,9 @@ impl Session {
     fn why_not_stored(&self, why: KvError) -> SimError {
         match why {
             KvError::CapacityExceeded | KvError::InvalidRange { .. } => {
-                let design = self.setup.design.name.to_owned();
+                let design = self.setup.bed.design.name.to_owned();
                 // A block drive counts blocks, not records; and what is deleted has made room.
-                let stored = match self.setup.design.takes_keys() {
+                let stored = match self.setup.bed.design.takes_keys() {
                     true => self.device.engine().utilization().pairs,
                     false => self.versions.len() as u64 - 1,
                 };
@@ -288,7 +289,7 @@ impl Session {
     fn pattern(&self, record: u64) -> Pattern {
         let version = self.versions[record as usize];
         // Seeds of 48 bits take less memory and are as far apart as a hundred million values need.
-        let seed = mix64(mix64(self.setup.seed ^ record << 20).wrapping_add(version.into())) >> 16;
+        let seed = mix64(mix64(self.setup.bed.seed ^ record << 20).wrapping_add(version.into())) >> 16;
         self.whole(Pattern { seed, offset: 0, length: self.sizes.bytes(record, version) })
     }
 }

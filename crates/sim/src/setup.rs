@@ -1,8 +1,8 @@
 //! What an experiment is run on and with.
 
 use crate::error::SimError;
-use crate::host::Pace;
-use crate::workload::{KeyShape, SizeDistribution, ValueSizes};
+use crate::host::HostPlan;
+use crate::workload::{PairShape, ValueSizes};
 use kvssd_flash::Profile;
 use kvssd_ftl::index::Forecast;
 use kvssd_ftl::{Design, RecordHead};
@@ -13,38 +13,31 @@ const OPERATIONS_MAX: u64 = 1 << 40;
 /// The longest open loop or paced replay, in seconds of virtual time, which counts nanoseconds in 64 bits.
 pub(crate) const SECONDS_MAX: f64 = 1e9;
 
-/// A drive, the pairs on it and the hosts before it.
+/// A drive, and what is random on it.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct Bed {
     /// The firmware.
     pub design: Design,
     /// The hardware, scaled.
     pub profile: Profile,
-    /// Pairs that are filled in.
-    pub records: u64,
-    /// Bytes of a key.
-    pub key_bytes: usize,
-    /// Bytes of a value, at most.
-    pub value_bytes: u32,
-    /// How the sizes of values are distributed.
-    pub value_distribution: SizeDistribution,
-    /// Host threads.
-    pub threads: u32,
-    /// Commands of a thread that are under way at once.
-    pub queue_depth: u32,
-    /// When commands come.
-    pub pace: Pace,
     /// Of everything that is random.
     pub seed: u64,
 }
 
-impl Setup {
-    /// How many operations are under way at once in a closed loop; 0 where they come by themselves.
-    pub(crate) fn at_once(&self) -> u64 {
-        let slots = u64::from(self.threads) * u64::from(self.queue_depth);
-        if self.pace == Pace::Closed { slots } else { 0 }
-    }
+/// A drive, the pairs on it and the hosts before it.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The drive.
+    pub bed: Bed,
+    /// Pairs that are filled in.
+    pub records: u64,
+    /// What the pairs are like.
+    pub pairs: PairShape,
+    /// The hosts.
+    pub hosts: HostPlan,
+}
 
+impl Setup {
     /// The part of the flash that pairs take after a fill, if nothing else is asked for: as the Plus paper fills its drive
     /// (section V-B), with 100 M pairs of 8 + 1000 bytes, which is 1 KiB with the head and padding, on 128 GiB.
     pub const FILL: f64 = 100e6 * 1024.0 / (128u64 << 30) as f64;
@@ -103,22 +96,6 @@ impl Setup {
         records.min().unwrap_or(1)
     }
 
-    /// The keys.
-    ///
-    /// # Errors
-    /// When a key cannot have that length.
-    pub fn keys(&self) -> Result<KeyShape, SimError> {
-        Ok(KeyShape::new(self.key_bytes)?)
-    }
-
-    /// The sizes of the values.
-    ///
-    /// # Errors
-    /// When a value cannot have that length.
-    pub fn value_sizes(&self) -> Result<ValueSizes, SimError> {
-        Ok(ValueSizes::new(self.value_distribution, self.value_bytes, self.seed)?)
-    }
-
     /// Checks the numbers that no other part checks.
     ///
     /// # Errors
@@ -128,16 +105,17 @@ impl Setup {
         if self.records == 0 {
             return fail("--records must be above 0".to_owned());
         }
-        let raw_bytes = self.profile.geometry.raw_bytes();
+        let HostPlan { threads, queue_depth, rate_per_s } = self.hosts;
+        let raw_bytes = self.bed.profile.geometry.raw_bytes();
         if self.records > raw_bytes / 16 {
             return fail(format!("--records {} cannot fit a drive of {raw_bytes} bytes", self.records));
         }
-        if self.threads == 0 || self.queue_depth == 0 || self.threads.saturating_mul(self.queue_depth) > 1 << 16 {
+        if threads == 0 || queue_depth == 0 || threads.saturating_mul(queue_depth) > 1 << 16 {
             return fail(
                 "--threads and --queue-depth must be above 0, and at most 65536 commands under way".to_owned(),
             );
         }
-        if let Pace::Open { rate_per_s } = self.pace
+        if let Some(rate_per_s) = rate_per_s
             && !(rate_per_s.is_finite() && rate_per_s > 0.0 && self.records as f64 / rate_per_s <= SECONDS_MAX)
         {
             return fail(
@@ -147,19 +125,19 @@ impl Setup {
         if operations > OPERATIONS_MAX {
             return fail(format!("--operations {operations} must be at most {OPERATIONS_MAX}"));
         }
-        if let Pace::Open { rate_per_s } = self.pace
+        if let Some(rate_per_s) = rate_per_s
             && operations as f64 / rate_per_s > SECONDS_MAX
         {
             return fail(format!(
                 "--rate {rate_per_s} would take more than thirty years: ask for more commands a second"
             ));
         }
-        let keys = self.keys()?;
+        let keys = self.pairs.keys()?;
         let records = self.records.saturating_add(if inserts { operations } else { 0 });
         if records > keys.records_max() {
-            return fail(format!("keys of {} bytes do not tell {records} records apart", self.key_bytes));
+            return fail(format!("keys of {} bytes do not tell {records} records apart", self.pairs.key_bytes));
         }
-        self.value_sizes()?;
+        self.pairs.value_sizes(self.bed.seed)?;
         Ok(())
     }
 }

@@ -1,17 +1,16 @@
 //! `kvssd bench --db-bench`: benchmarks of db_bench on each design, in their order, on a new drive.
 
 use crate::arguments::bench::BenchOptions;
-use crate::fail::Failure;
 use kvssd_sim::bench::{Testbed, VALUE_BYTES};
-use kvssd_sim::experiment::{DbBenchWork, Work};
-use kvssd_sim::{Experiment, Setup};
+use kvssd_sim::experiment::{Check, DbBenchWork, Work};
+use kvssd_sim::{Experiment, Setup, SimError};
 
 /// Operations of a benchmark that does not go over all records, if nothing else is asked for.
 const OPERATIONS: u64 = 1000;
 const SCAN_LENGTH: u32 = 128;
 
 /// The benchmarks on each design.
-pub fn experiments(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
+pub fn experiments(options: &BenchOptions, check: Check) -> Result<Vec<Experiment>, SimError> {
     let drive = &options.drive;
     let testbed = Testbed::load(&drive.design, &drive.profile, drive.scale, &drive.set)?;
     let value_bytes = options.value_bytes.unwrap_or(VALUE_BYTES);
@@ -25,8 +24,5 @@ pub fn experiments(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
         scan_length: drive.scan_length.unwrap_or(SCAN_LENGTH),
         threads: options.threads.unwrap_or(1),
     };
-    let experiment = |design| testbed.experiment(design, options.experiment.seed, Work::DbBench(work.clone()));
-    let experiments: Vec<Experiment> = testbed.designs.iter().map(experiment).collect();
-    experiments.iter().try_for_each(Experiment::check)?;
-    Ok(experiments)
+    testbed.experiments(options.experiment.seed, |_| Work::DbBench(work.clone()), check)
 }

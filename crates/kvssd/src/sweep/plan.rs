@@ -158,7 +158,7 @@ impl Run {
 pub fn experiments_of(options: &str) -> Result<Vec<Experiment>, Failure> {
     let setup = |why: String| Failure::Sim(SimError::Setup(why));
     let table = serde_json::from_str(options).map_err(|why| setup(format!("these are no options: {why}")))?;
-    experiments(&bench_options(arguments(&flat(table))).map_err(setup)?)
+    experiments(&bench_options(arguments(&flat(table))).map_err(setup)?, Experiment::check)
 }
 
 /// What `kvssd bench` would be given at a point.
@@ -180,7 +180,7 @@ fn bench_options(arguments: impl Iterator<Item = String>) -> Result<BenchOptions
 }
 
 fn run(options: &BenchOptions) -> Result<Run, Failure> {
-    let experiment = experiments(options)?.pop().expect("there is one design");
+    let experiment = experiments(options, Experiment::check)?.pop().expect("there is one design");
     let (hash, memory_bytes) = (content_hash(&experiment), experiment.memory_bytes()?);
     Ok(Run { hash, experiment, memory_bytes })
 }

@@ -10,12 +10,9 @@ use crate::claims::{Assumption, Claim, Experiment, Findings, Verdict, scale_name
 use kvssd_flash::{Cause, Profile};
 use kvssd_ftl::Design;
 use kvssd_measure::Observer;
-use kvssd_sim::Pace;
 use kvssd_sim::Run;
-use kvssd_sim::Session;
-use kvssd_sim::Setup;
-use kvssd_sim::SimError;
-use kvssd_sim::workload::{Distribution, SizeDistribution, YcsbCore};
+use kvssd_sim::workload::{Distribution, PairShape, YcsbCore};
+use kvssd_sim::{Bed, HostPlan, Session, Setup, SimError};
 
 /// The paper's pairs and operations at full scale (section V-B).
 const RECORDS: f64 = 100e6;
@@ -153,16 +150,10 @@ fn against_original(context: &Context, observer: &mut dyn Observer) -> Result<Fi
 
 fn setup(design: &Design, profile: &Profile, records: u64, value_bytes: u32, seed: u64) -> Setup {
     Setup {
-        design: design.clone(),
-        profile: profile.clone(),
+        bed: Bed { design: design.clone(), profile: profile.clone(), seed },
         records,
-        key_bytes: 8,
-        value_bytes,
-        value_distribution: SizeDistribution::Constant,
-        threads: 20,
-        queue_depth: 1,
-        pace: Pace::Closed,
-        seed,
+        pairs: PairShape::constant(8, value_bytes),
+        hosts: HostPlan::closed(20, 1),
     }
 }
 
@@ -229,9 +220,9 @@ fn small_values(context: &Context, observer: &mut dyn Observer) -> Result<Findin
     let Context { profile, scale, seed, .. } = context;
     let [_, large] = pairs_1000(context)?;
     let mut drive = profile.scaled(scale * SMALL_DRIVE)?;
-    drive.memory.dram_bytes = large.profile.memory.dram_bytes;
-    drive.emulator.section_dram_bytes = large.profile.emulator.section_dram_bytes;
-    let small = setup(&large.design, &drive, (SMALL_RECORDS * scale) as u64, 50, *seed);
+    drive.memory.dram_bytes = large.bed.profile.memory.dram_bytes;
+    drive.emulator.section_dram_bytes = large.bed.profile.emulator.section_dram_bytes;
+    let small = setup(&large.bed.design, &drive, (SMALL_RECORDS * scale) as u64, 50, *seed);
     let large = Runs::of(&large, &LOADS, *scale, observer)?;
     let small = Runs::of(&small, &LOADS, *scale, observer)?;
     let left = LOADS.map(|load| (format!("{} {}", load.0, load.1), small.throughput(load) / large.throughput(load)));

@@ -14,11 +14,8 @@ use kvssd_flash::Profile;
 use kvssd_ftl::index::SectionForm;
 use kvssd_ftl::{Design, RecordLayout};
 use kvssd_measure::Observer;
-use kvssd_sim::Pace;
-use kvssd_sim::Session;
-use kvssd_sim::Setup;
-use kvssd_sim::SimError;
-use kvssd_sim::workload::{Distribution, SizeDistribution, YcsbCore};
+use kvssd_sim::workload::{Distribution, PairShape, YcsbCore};
+use kvssd_sim::{Bed, HostPlan, Session, Setup, SimError};
 
 /// The index is to be so many times as large as its cache (rhik.1).
 const INDEX_OVER_CACHE: f64 = 20.0;
@@ -138,16 +135,10 @@ impl Drives {
 
     fn setup(&self, design: &Design, records: u64, value_bytes: u32, queue_depth: u32) -> Setup {
         Setup {
-            design: design.clone(),
-            profile: self.profile.clone(),
+            bed: Bed { design: design.clone(), profile: self.profile.clone(), seed: self.seed },
             records,
-            key_bytes: 16,
-            value_bytes,
-            value_distribution: SizeDistribution::Constant,
-            threads: 1,
-            queue_depth,
-            pace: Pace::Closed,
-            seed: self.seed,
+            pairs: PairShape::constant(16, value_bytes),
+            hosts: HostPlan::closed(1, queue_depth),
         }
     }
 

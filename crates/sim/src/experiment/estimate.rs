@@ -62,19 +62,19 @@ impl YcsbWork {
         }
         let Shares { updates, modifies, .. } = core.shares();
         let part = |percent: u64| percent as f64 / 100.0;
-        if self.rate_per_s.is_some() {
+        if self.hosts.rate_per_s.is_some() {
             return Err(EstimateError::Load("an open loop"));
         }
         if self.rounds != Rounds::ONE || self.series_ns.is_some() {
             return Err(EstimateError::Load("rounds and the course of a run"));
         }
-        if self.value_distribution != SizeDistribution::Constant {
+        if self.pairs.value_distribution != SizeDistribution::Constant {
             return Err(EstimateError::Load("values of several sizes"));
         }
         Ok(Load {
             pairs: self.records,
-            key_bytes: self.key_bytes as u32,
-            value_bytes: self.value_bytes,
+            key_bytes: self.pairs.key_bytes as u32,
+            value_bytes: self.pairs.value_bytes,
             overwrites: self.overwrites,
             operations: self.operations,
             mix: Mix::Points {
@@ -90,7 +90,7 @@ impl YcsbWork {
                 Distribution::Zipfian => RANKS_OF_YCSB,
                 _ => self.records,
             },
-            clients: clients_of(self.threads.saturating_mul(self.queue_depth), self.operations),
+            clients: clients_of(self.hosts.threads.saturating_mul(self.hosts.queue_depth), self.operations),
             batch_pairs: self.batch_pairs,
         })
     }

@@ -25,8 +25,8 @@ impl Experiment {
         let of = |key_bytes: u32, value_bytes: u32| packing.bytes_charged(&RecordHead { key_bytes, value_bytes });
         let (records, charged) = match &self.work {
             Work::Ycsb(work) => {
-                let of_size = |value_bytes| of(work.key_bytes as u32, value_bytes) as f64;
-                (work.records, work.sizes()?.mean_of(of_size) as u64)
+                let of_size = |value_bytes| of(work.pairs.key_bytes as u32, value_bytes) as f64;
+                (work.records, work.pairs.value_sizes(0)?.mean_of(of_size) as u64)
             }
             Work::DbBench(work) => (work.records, of(work.key_bytes as u32, work.value_bytes)),
             Work::Kvbench(work) => {

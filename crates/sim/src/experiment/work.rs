@@ -1,18 +1,15 @@
 //! What is done with a drive, family by family: YCSB, KVbench, db_bench.
 
-use super::Bed;
 use super::filled::Begun;
 use crate::chrome_trace::TraceWindow;
 use crate::dbbench::{DbBench, DbBenchSession, DbBenchmark};
 use crate::error::SimError;
-use crate::host::Pace;
 use crate::report::Run;
 use crate::rounds::Rounds;
-use crate::session::{RunPlan, Session};
-use crate::setup::Setup;
-use crate::workload::{Distribution, KvBench, RunLength, SizeDistribution, ValueSizes, YcsbCore};
+use crate::session::{Session, YcsbWork};
+use crate::setup::{Bed, Setup};
+use crate::workload::{Distribution, KvBench, RunLength, YcsbCore};
 use kvssd_measure::Observer;
-use kvssd_types::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// What is done with a drive.
@@ -25,41 +22,6 @@ pub enum Work {
     Kvbench(KvBenchWork),
     /// Benchmarks of db_bench, one after the other.
     DbBench(DbBenchWork),
-}
-
-/// Fill, overwrite, a workload of YCSB.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct YcsbWork {
-    /// Which operations.
-    pub workload: YcsbCore,
-    /// How their keys are chosen.
-    pub distribution: Distribution,
-    /// Pairs that the drive is filled with.
-    pub records: u64,
-    /// Random overwrites before the run.
-    pub overwrites: u64,
-    /// Operations of the run, or of each of its rounds.
-    pub operations: u64,
-    /// When the run ends.
-    pub rounds: Rounds,
-    /// The intervals of virtual time into which the report cuts the run's course, if that is wanted.
-    pub series_ns: Option<u64>,
-    /// Host threads.
-    pub threads: u32,
-    /// Commands of a thread that are under way at once.
-    pub queue_depth: u32,
-    /// Commands a second; none for a closed loop.
-    pub rate_per_s: Option<f64>,
-    /// Updates of a thread that go as one atomic batch.
-    #[serde(default = "alone")]
-    pub batch_pairs: u32,
-    /// Bytes of a key.
-    pub key_bytes: usize,
-    /// Bytes of a value, at most.
-    pub value_bytes: u32,
-    /// How the sizes of values are distributed.
-    pub value_distribution: SizeDistribution,
 }
 
 /// A population and a run of KVbench.
@@ -141,7 +103,7 @@ impl Work {
         observer: &mut dyn Observer,
     ) -> Result<Vec<Run>, SimError> {
         match (self, begun) {
-            (Work::Ycsb(work), Begun::Ycsb(mut session)) => Ok(vec![session.run_plan(&work.plan(trace), observer)?]),
+            (Work::Ycsb(work), Begun::Ycsb(mut session)) => Ok(vec![session.run_work(work, trace, observer)?]),
             (Work::Kvbench(work), Begun::Kvbench(mut session, population)) => {
                 session.run_kvbench(&work.parsed()?, *population, observer)
             }
@@ -192,41 +154,12 @@ impl Work {
 /// The batches of each thread that a round has at the least: then the updates that are gathered in one round and sent in the next are few.
 const BATCHES_OF_ROUND_MIN: u64 = 20;
 
-/// What reports from before there were batches mean.
-fn alone() -> u32 {
-    1
-}
-
 impl YcsbWork {
-    fn setup(&self, bed: &Bed) -> Setup {
-        Setup {
-            design: bed.design.clone(),
-            profile: bed.profile.clone(),
-            records: self.records,
-            key_bytes: self.key_bytes,
-            value_bytes: self.value_bytes,
-            value_distribution: self.value_distribution,
-            threads: self.threads,
-            queue_depth: self.queue_depth,
-            pace: self.rate_per_s.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s }),
-            seed: bed.seed,
-        }
-    }
-
-    /// Sizes of values as they are in the mean, whatever the seed.
-    pub(super) fn sizes(&self) -> Result<ValueSizes, SimError> {
-        Ok(ValueSizes::new(self.value_distribution, self.value_bytes, 0)?)
-    }
-
-    /// Operations of all rounds that there may be.
-    fn operations_max(&self) -> u64 {
-        self.operations.saturating_mul(self.rounds.most().into())
-    }
-
     fn session(&self, bed: &Bed) -> Result<Session, SimError> {
-        let (setup, core) = (self.setup(bed), self.workload);
-        self.rounds.check(self.operations, setup.at_once())?;
-        let batches_of_round = u64::from(self.threads) * u64::from(self.batch_pairs) * BATCHES_OF_ROUND_MIN;
+        let (hosts, core) = (self.hosts, self.workload);
+        let setup = Setup { bed: bed.clone(), records: self.records, pairs: self.pairs, hosts };
+        self.rounds.check(self.operations, hosts.at_once())?;
+        let batches_of_round = u64::from(hosts.threads) * u64::from(self.batch_pairs) * BATCHES_OF_ROUND_MIN;
         if self.batch_pairs > 1 && self.rounds != Rounds::ONE && self.operations < batches_of_round {
             return Err(SimError::Setup(format!(
                 "rounds with --batch-pairs {} need --operations {batches_of_round} at least: what threads gather at the end of one goes in the next",
@@ -254,12 +187,6 @@ impl YcsbWork {
             batch_pairs: 1,
             ..self.clone()
         }
-    }
-
-    fn plan(&self, trace: Option<TraceWindow>) -> RunPlan {
-        let YcsbWork { operations, batch_pairs, rounds, .. } = *self;
-        let (core, distribution) = (self.workload, Some(self.distribution));
-        RunPlan { core, distribution, operations, batch_pairs, rounds, series: self.series_ns.map(Nanos), trace }
     }
 }
 

@@ -42,6 +42,6 @@ impl Session {
     }
 
     fn takes_keys(&self) -> bool {
-        self.setup.design.takes_keys()
+        self.setup.bed.design.takes_keys()
     }
 }

@@ -3,10 +3,10 @@
 use super::{DELETED, Limit, Session};
 use crate::baseline::Baseline;
 use crate::error::SimError;
-use crate::host::Pace;
+use crate::host::HostPlan;
 use crate::report::Run;
-use crate::setup::Setup;
-use crate::workload::{Distribution, KvBench, Operation, RunLength, SizeDistribution};
+use crate::setup::{Bed, Setup};
+use crate::workload::{Distribution, KvBench, Operation, PairShape, RunLength};
 use kvssd_flash::Profile;
 use kvssd_ftl::Design;
 use kvssd_measure::Observer;
@@ -57,16 +57,10 @@ impl Session {
         }
         let (keys, sizes) = (bench.keys(seed)?, bench.sizes(seed)?);
         let setup = Setup {
-            design: design.clone(),
-            profile: profile.clone(),
+            bed: Bed { design: design.clone(), profile: profile.clone(), seed },
             records: bench.records,
-            key_bytes: keys.key_bytes_max(),
-            value_bytes: sizes.bytes_max(),
-            value_distribution: SizeDistribution::Constant,
-            threads: bench.population_threads,
-            queue_depth: bench.queue_depth,
-            pace: Pace::Closed,
-            seed,
+            pairs: PairShape::constant(keys.key_bytes_max(), sizes.bytes_max()),
+            hosts: HostPlan::closed(bench.population_threads, bench.queue_depth),
         };
         Session::with(&setup, keys, sizes, 0)
     }
@@ -81,7 +75,7 @@ impl Session {
         records_max: u64,
         observer: &mut dyn Observer,
     ) -> Result<Run, SimError> {
-        (self.setup.threads, self.setup.queue_depth) = (bench.threads, bench.queue_depth);
+        self.setup.hosts = HostPlan::closed(bench.threads, bench.queue_depth);
         // What does not fit is told when it does not, but what has no key would be our own mistake.
         self.setup.check(0, false)?;
         let mut operations = bench.operations(self.versions.len() as u64, records_max);

@@ -6,7 +6,6 @@ use crate::host::{Hosts, Turn};
 use crate::measured::Measured;
 use crate::rounds::RoundLog;
 use crate::series::Series;
-use crate::setup::Setup;
 use crate::workload::Operation;
 use kvssd_measure::Observer;
 use kvssd_types::{KEY_BYTES_MAX, Key, Nanos, Random, mix64};
@@ -106,12 +105,12 @@ impl Session {
             Limit::Operations(count) => (count, Nanos(u64::MAX), count),
             Limit::Time(length) => (u64::MAX, start + length, length.0),
         };
-        observer.begin(&format!("{} {name}", self.setup.design.name), total);
+        observer.begin(&format!("{} {name}", self.setup.bed.design.name), total);
         self.phases += 1;
-        let seed = mix64(self.setup.seed ^ self.phases << 32);
-        let Setup { pace, threads, queue_depth, .. } = self.setup;
-        let mut draws = Draws::new(sequences, threads, seed);
-        let mut hosts = Hosts::new(pace, threads, queue_depth, self.clock, seed);
+        let seed = mix64(self.setup.bed.seed ^ self.phases << 32);
+        let plan = self.setup.hosts;
+        let mut draws = Draws::new(sequences, plan.threads, seed);
+        let mut hosts = Hosts::new(plan.pace(), plan.threads, plan.queue_depth, self.clock, seed);
         let Watch { mut rounds, series } = watch;
         let mut measured = Measured::from(self.clock, series);
         let mut round_end = rounds.as_ref().map_or(u64::MAX, |_| count);

@@ -2,16 +2,17 @@
 
 use crate::side_by_side::side_by_side;
 use kvssd_measure::Quiet;
-use kvssd_sim::workload::YcsbCore;
-use kvssd_sim::{Bench, Experiment, Rounds, RunReport, SimError};
+use kvssd_sim::workload::{PairShape, YcsbCore};
+use kvssd_sim::{Bench, Experiment, HostPlan, Rounds, RunReport, SimError};
 
 const TAKE_BATCHES: [&str; 8] = ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml", "tessera"];
 
 fn experiments(designs: &[&str], batch_pairs: u32, workload: YcsbCore) -> Result<Vec<Experiment>, SimError> {
     let designs = designs.iter().map(|name| (*name).to_owned()).collect();
     let (records, operations) = (Some(4000), Some(3001));
-    Bench { designs, scale: 1.0 / 512.0, records, operations, batch_pairs, workload, threads: 5, ..Bench::default() }
-        .experiments()
+    let hosts = HostPlan::closed(5, 1);
+    Bench { designs, scale: 1.0 / 512.0, records, operations, batch_pairs, workload, hosts, ..Bench::default() }
+        .experiments(Experiment::check)
 }
 
 fn run(design: &str, batch_pairs: u32, workload: YcsbCore) -> RunReport {
@@ -60,7 +61,7 @@ fn a_drive_that_is_full_says_so_or_goes_on() {
     side_by_side(&TAKE_BATCHES, |&design| {
         for fill in [0.9, 1.0] {
             let mut bench = Bench { designs: vec![design.to_owned()], scale: 1.0 / 512.0, fill, ..Bench::default() };
-            (bench.value_bytes, bench.batch_pairs, bench.operations) = (4000, 16, Some(5000));
+            (bench.pairs.value_bytes, bench.batch_pairs, bench.operations) = (4000, 16, Some(5000));
             match bench.run(&mut Quiet) {
                 Ok(reports) => assert_eq!(reports[0].failed_retrieves, 0, "{design}"),
                 Err(SimError::Full { .. }) => {}
@@ -84,8 +85,8 @@ fn a_tree_on_the_smallest_superblocks_says_that_it_is_full_and_does_not_fail() {
     let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     side_by_side(&["pink", "iter"], |&design| {
         let designs = vec![design.to_owned()];
-        let mut bench =
-            Bench { designs, scale: 1.0, overrides: overrides.clone(), value_bytes: 50, ..Bench::default() };
+        let (overrides, pairs) = (overrides.clone(), PairShape::constant(8, 50));
+        let mut bench = Bench { designs, scale: 1.0, overrides, pairs, ..Bench::default() };
         assert!(matches!(bench.run(&mut Quiet), Err(SimError::Full { .. })), "{design}");
         bench.records = Some(25_000);
         assert_eq!(bench.run(&mut Quiet).unwrap()[0].failed_retrieves, 0, "{design}");
@@ -99,9 +100,9 @@ fn what_takes_no_batches_says_so() {
     assert!(why("plus", 100_000).contains("more than the"));
     assert!(why("plus", 0).contains("above 0"));
     let mut few = Bench { designs: vec!["plus".to_owned()], records: Some(20), batch_pairs: 21, ..Bench::default() };
-    assert!(few.experiments().unwrap_err().to_string().contains("more than the 20 records"));
-    (few.batch_pairs, few.rate_per_s) = (2, Some(1000.0));
-    assert!(few.experiments().unwrap_err().to_string().contains("--rate"));
+    assert!(few.experiments(Experiment::check).unwrap_err().to_string().contains("more than the 20 records"));
+    (few.batch_pairs, few.hosts.rate_per_s) = (2, Some(1000.0));
+    assert!(few.experiments(Experiment::check).unwrap_err().to_string().contains("--rate"));
     let of_reads = experiments(&["plus"], 2, YcsbCore::C).unwrap_err().to_string();
     assert!(of_reads.contains("has none"), "{of_reads}");
 }

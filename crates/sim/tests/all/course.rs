@@ -4,7 +4,7 @@ use crate::once::run;
 use crate::side_by_side::side_by_side;
 use kvssd_measure::Quiet;
 use kvssd_sim::workload::YcsbCore;
-use kvssd_sim::{Bench, Interval, Rounds, RunReport};
+use kvssd_sim::{Bench, HostPlan, Interval, Rounds, RunReport};
 use kvssd_types::Nanos;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn bench(workload: YcsbCore) -> Bench {
         scale: 1.0 / 512.0,
         fill: 0.4,
         operations: Some(if workload == YcsbCore::E { 2_000 } else { 20_000 }),
-        threads: 4,
+        hosts: HostPlan::closed(4, 1),
         workload,
         overrides: if workload == YcsbCore::E { vec![dram()] } else { Vec::new() },
         ..Bench::default()
@@ -99,7 +99,7 @@ fn what_cannot_be_a_course_is_refused() {
     assert!(refused(Bench { series: Some(Nanos(1)), ..plain() }).contains("--series 1 ns"));
     assert!(refused(Bench { series: Some(Nanos(0)), ..plain() }).contains("--series must be above 0"));
     assert!(refused(Bench { operations: Some(0), rounds: Rounds::Count(2), ..plain() }).contains("--operations"));
-    let short = Bench { threads: 64, operations: Some(255), rounds: Rounds::Count(2), ..plain() };
+    let short = Bench { hosts: HostPlan::closed(64, 1), operations: Some(255), rounds: Rounds::Count(2), ..plain() };
     assert!(refused(short).contains("256 at least"));
 }
 

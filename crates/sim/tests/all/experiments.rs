@@ -1,7 +1,7 @@
 //! Experiments: as text, what they need, and what is refused before they run.
 
 use kvssd_measure::Quiet;
-use kvssd_sim::workload::SizeDistribution;
+use kvssd_sim::workload::{PairShape, SizeDistribution};
 use kvssd_sim::{Bench, Experiment};
 
 fn experiments() -> Vec<Experiment> {
@@ -10,7 +10,9 @@ fn experiments() -> Vec<Experiment> {
     let overrides = [("nand.erase_ns", "3800000"), ("design.gc_low_superblocks", "12"), victims];
     let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     let (records, operations) = (Some(2000), Some(500));
-    Bench { designs, scale: 0.3 / 128.0, records, operations, overrides, ..Bench::default() }.experiments().unwrap()
+    Bench { designs, scale: 0.3 / 128.0, records, operations, overrides, ..Bench::default() }
+        .experiments(Experiment::check)
+        .unwrap()
 }
 
 #[test]
@@ -61,7 +63,8 @@ fn parameters_that_cannot_be_are_refused_and_nothing_is_reckoned_from_them() {
                 let designs = vec![design.name.to_owned()];
                 let overrides = vec![(format!("design.{key}"), impossible.to_owned())];
                 let bench = Bench { designs, scale: 1.0 / 512.0, overrides, ..Bench::default() };
-                for experiments in [bench.experiments(), bench.experiments_on_paper()] {
+                for experiments in [bench.experiments(Experiment::check), bench.experiments(Experiment::check_on_paper)]
+                {
                     refused += u32::from(experiments.is_err_and(|error| error.to_string().contains("design")));
                 }
             }
@@ -88,8 +91,9 @@ const MEASURED: [(&str, u32, u64); 10] = [
 fn what_is_told_beforehand_is_enough_and_not_far_too_much() {
     for (design, value_bytes, mebibytes) in MEASURED {
         let designs = vec![design.to_owned()];
-        let bench = Bench { designs, scale: 1.0 / 256.0, fill: 0.5, value_bytes, ..Bench::default() };
-        let told = bench.experiments().unwrap()[0].memory_bytes().unwrap() >> 20;
+        let pairs = PairShape::constant(8, value_bytes);
+        let bench = Bench { designs, scale: 1.0 / 256.0, fill: 0.5, pairs, ..Bench::default() };
+        let told = bench.experiments(Experiment::check).unwrap()[0].memory_bytes().unwrap() >> 20;
         assert!((mebibytes..mebibytes * 3).contains(&told), "{design}, {value_bytes}: {told} MiB");
     }
 }
@@ -103,10 +107,14 @@ fn what_a_large_drive_lacks_is_told_by_a_small_one() {
         ..Bench::default()
     };
     let (lacks, has) = (bench("16777216"), bench("268435456"));
-    for experiments in [lacks.experiments(), lacks.experiments_on_paper()] {
+    for experiments in [lacks.experiments(Experiment::check), lacks.experiments(Experiment::check_on_paper)] {
         assert!(experiments.unwrap_err().to_string().contains("the design needs at least"));
     }
-    assert_eq!(has.experiments_on_paper().unwrap(), has.experiments().unwrap(), "the drive that was asked for");
+    assert_eq!(
+        has.experiments(Experiment::check_on_paper).unwrap(),
+        has.experiments(Experiment::check).unwrap(),
+        "the drive that was asked for"
+    );
 }
 
 /// `--fill` is of the flash, whatever sizes the values have.
@@ -120,8 +128,7 @@ fn a_drive_is_filled_as_far_as_was_asked_for_with_values_of_any_sizes() {
                 fill: 0.3,
                 overwrites: Some(0),
                 operations: Some(1),
-                value_bytes: 8000,
-                value_distribution,
+                pairs: PairShape { key_bytes: 8, value_bytes: 8000, value_distribution },
                 ..Bench::default()
             };
             let filled = bench.run(&mut Quiet).unwrap().swap_remove(0).fill;

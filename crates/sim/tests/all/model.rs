@@ -9,8 +9,8 @@ use kvssd_ftl::{Design, IteratorPlan};
 use kvssd_measure::Quiet;
 use kvssd_sim::bench::THREADS;
 use kvssd_sim::dbbench::{DbBench, DbBenchSession, DbBenchmark};
-use kvssd_sim::workload::{Distribution, ValueSizes, YcsbCore};
-use kvssd_sim::{Bench, Pace, RunReport, Session, Setup};
+use kvssd_sim::workload::{Distribution, PairShape, YcsbCore};
+use kvssd_sim::{Bed, Bench, Experiment, HostPlan, RunReport, Session, Setup};
 use kvssd_types::Random;
 use std::sync::{Arc, Mutex};
 
@@ -31,22 +31,12 @@ fn bench(design: &Design) -> Bench {
 fn filled(design: &Design) -> Session {
     static FILLED: Once<&str, Arc<Mutex<Session>>> = Once::new();
     let fill = || {
-        let Bench { scale, fill, key_bytes, value_bytes, value_distribution, queue_depth, seed, .. } = bench(design);
+        let Bench { scale, fill, pairs, seed, .. } = bench(design);
         let profile = Profile::load("kvvirt", &[]).unwrap().scaled(scale).unwrap();
-        let records = Setup::records_of(fill, design, &profile, key_bytes, &ValueSizes::constant(value_bytes));
-        let (threads, pace, design) = (256, Pace::Closed, design.clone());
-        let setup = Setup {
-            design,
-            profile,
-            records,
-            key_bytes,
-            value_bytes,
-            value_distribution,
-            threads,
-            queue_depth,
-            pace,
-            seed,
-        };
+        let sizes = pairs.value_sizes(seed).unwrap();
+        let records = Setup::records_of(fill, design, &profile, pairs.key_bytes, &sizes);
+        let bed = Bed { design: design.clone(), profile, seed };
+        let setup = Setup { bed, records, pairs, hosts: HostPlan::closed(256, 1) };
         let mut session = Session::new(&setup, 0).unwrap();
         session.fill(&mut Quiet).and_then(|()| session.overwrite(records, &mut Quiet)).unwrap();
         Arc::new(Mutex::new(session))
@@ -55,15 +45,15 @@ fn filled(design: &Design) -> Session {
 }
 
 /// What it reports of so many operations, half of which are reads.
-fn of_hosts(design: &Design, threads: u32, pace: Pace, operations: u64) -> RunReport {
+fn of_hosts(design: &Design, hosts: HostPlan, operations: u64) -> RunReport {
     let mut session = filled(design);
-    session.set_hosts(threads, pace);
+    session.set_hosts(hosts);
     session.run(YcsbCore::A, None, operations, &mut Quiet).unwrap().report
 }
 
 fn of_threads(design: &Design, threads: u32) -> RunReport {
     static REPORTS: Once<(&str, u32), RunReport> = Once::new();
-    REPORTS.get((design.name, threads), || of_hosts(design, threads, Pace::Closed, OPERATIONS))
+    REPORTS.get((design.name, threads), || of_hosts(design, HostPlan::closed(threads, 1), OPERATIONS))
 }
 
 /// The mean number of commands under way: what all of them took, by how long it all took.
@@ -180,8 +170,8 @@ mod campaigns {
     fn twice_what_a_drive_can_do_makes_a_backlog_that_grows() {
         side_by_side(&DESIGNS, |design| {
             let most = of_threads(design, 256).throughput_ops_s;
-            let rate = Pace::Open { rate_per_s: 2.0 * most };
-            let [short, long] = [1, 3].map(|times| of_hosts(design, THREADS, rate, times * OPERATIONS));
+            let hosts = HostPlan { rate_per_s: Some(2.0 * most), ..HostPlan::closed(THREADS, 1) };
+            let [short, long] = [1, 3].map(|times| of_hosts(design, hosts, times * OPERATIONS));
             let name = design.name;
             let growth = median_ns(&long) / median_ns(&short);
             assert!(growth > 2.0, "{name}: the median grows {growth:.2} times while the backlog grows three times");
@@ -281,7 +271,7 @@ mod campaigns {
         side_by_side(&["plus", "pink", "tessera"], |&name| {
             let reads = Bench {
                 records: Some(300_000),
-                value_bytes: 450,
+                pairs: PairShape::constant(8, 450),
                 overwrites: Some(0),
                 workload: YcsbCore::C,
                 ..Bench::default()
@@ -296,7 +286,7 @@ mod campaigns {
                     overrides: overrides.clone(),
                     ..bench
                 };
-                let estimate = bench.experiments().unwrap()[0].estimate().unwrap();
+                let estimate = bench.experiments(Experiment::check).unwrap()[0].estimate().unwrap();
                 let report = run(&bench);
                 let figures = [
                     ("ops/s", estimate.throughput_ops_s, report.throughput_ops_s),
@@ -332,7 +322,7 @@ mod campaigns {
                 designs: vec!["block".to_owned()],
                 scale: 1.0 / 256.0,
                 fill,
-                value_bytes: 4096,
+                pairs: PairShape::constant(8, 4096),
                 overrides: small_superblocks.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec(),
                 overwrites: Some(400_000),
                 operations: Some(400_000),

@@ -22,7 +22,7 @@ impl<K: Ord, T: Clone> Once<K, T> {
 /// The experiment of a bench of one design, and its drive, which is filled once for all that fill it so.
 pub fn filled(bench: &Bench) -> (Experiment, Filled) {
     static FILLED: Once<Filling, Arc<Mutex<Filled>>> = Once::new();
-    let experiment = bench.experiments().unwrap().remove(0);
+    let experiment = bench.experiments(Experiment::check).unwrap().remove(0);
     let fill = || {
         Arc::new(Mutex::new(
             experiment.fill(&mut Quiet).unwrap_or_else(|error| panic!("{}: {error}", experiment.design_name())),

@@ -51,7 +51,7 @@ impl Drives {
     /// Stores pairs one after the other on a new drive, and looks at each doubling on the way.
     fn doublings(&self, design: &Design, observer: &mut dyn Observer) -> Result<Vec<Doubling>, SimError> {
         let records = self.records_over_cache(INDEX_OVER_CACHE);
-        let keys = self.setup(design, records, VALUE_BYTES, 1).keys()?;
+        let keys = self.setup(design, records, VALUE_BYTES, 1).pairs.keys()?;
         let mut device = Device::new(design, &self.profile, Box::new(RopeBacking::new(self.profile.geometry)))?;
         observer.begin(&format!("{} doublings", design.name), records);
         let (mut doublings, mut before, mut clock) = (Vec::new(), device.engine().growth_counters(), Nanos::ZERO);

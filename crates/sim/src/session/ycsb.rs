@@ -1,4 +1,4 @@
-//! What is run and measured.
+//! YCSB in a session: a run, measured.
 
 use super::Session;
 use super::batches::Batches;
@@ -6,31 +6,56 @@ use super::phase::{Limit, Sequences, Watch};
 use crate::baseline::Baseline;
 use crate::chrome_trace::{RunTrace, TraceWindow};
 use crate::error::SimError;
+use crate::host::HostPlan;
 use crate::report::{Run, RunReport};
 use crate::rounds::{RoundLog, Rounds};
 use crate::series::Series;
-use crate::workload::{Distribution, Ycsb, YcsbCore};
+use crate::setup::Setup;
+use crate::workload::{Distribution, PairShape, Ycsb, YcsbCore};
 use kvssd_measure::Observer;
 use kvssd_types::Nanos;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// A YCSB workload, for how long, and what is looked at.
-#[derive(Clone, Copy, Debug)]
-pub struct RunPlan {
+/// Fill, overwrite, a workload of YCSB.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct YcsbWork {
     /// Which operations.
-    pub core: YcsbCore,
-    /// How their keys are chosen; none for the workload's own way.
-    pub distribution: Option<Distribution>,
-    /// Operations of a round.
+    pub workload: YcsbCore,
+    /// How their keys are chosen.
+    pub distribution: Distribution,
+    /// Pairs that the drive is filled with.
+    pub records: u64,
+    /// Random overwrites before the run.
+    pub overwrites: u64,
+    /// Operations of the run, or of each of its rounds.
     pub operations: u64,
-    /// Updates of a thread that go as one atomic batch; 1 for each alone.
-    pub batch_pairs: u32,
-    /// When it ends.
+    /// When the run ends.
     pub rounds: Rounds,
-    /// The intervals of virtual time into which its course is cut, if that is wanted.
-    pub series: Option<Nanos>,
-    /// The time, from its beginning on, of which everything is recorded, if that is wanted.
-    pub trace: Option<TraceWindow>,
+    /// The intervals of virtual time into which the report cuts the run's course, if that is wanted.
+    pub series_ns: Option<u64>,
+    /// The hosts.
+    #[serde(flatten)]
+    pub hosts: HostPlan,
+    /// Updates of a thread that go as one atomic batch; 1 for each alone.
+    #[serde(default = "alone")]
+    pub batch_pairs: u32,
+    /// What the pairs are like.
+    #[serde(flatten)]
+    pub pairs: PairShape,
+}
+
+/// What reports from before there were batches mean.
+fn alone() -> u32 {
+    1
+}
+
+impl YcsbWork {
+    /// Operations of all rounds that there may be.
+    pub(crate) fn operations_max(&self) -> u64 {
+        self.operations.saturating_mul(self.rounds.most().into())
+    }
 }
 
 impl Session {
@@ -45,47 +70,61 @@ impl Session {
         operations: u64,
         observer: &mut dyn Observer,
     ) -> Result<Run, SimError> {
-        let plan =
-            RunPlan { core, distribution, operations, batch_pairs: 1, rounds: Rounds::ONE, series: None, trace: None };
-        self.run_plan(&plan, observer)
+        let Setup { records, pairs, hosts, .. } = self.setup;
+        let work = YcsbWork {
+            workload: core,
+            distribution: distribution.unwrap_or(core.default_distribution()),
+            records,
+            overwrites: 0,
+            operations,
+            rounds: Rounds::ONE,
+            series_ns: None,
+            hosts,
+            batch_pairs: 1,
+            pairs,
+        };
+        self.run_work(&work, None, observer)
     }
 
-    /// As [`Session::run`], in rounds, and with its course over time.
+    /// Runs what a work has behind the overwrites, and records everything of that time, if it is wanted, from the beginning of the run on.
     ///
     /// # Errors
     /// As [`Session::run`], when there are rounds of nothing, and when the intervals of the series are too many.
-    pub fn run_plan(&mut self, plan: &RunPlan, observer: &mut dyn Observer) -> Result<Run, SimError> {
-        let RunPlan { core, distribution, operations, .. } = *plan;
+    pub(crate) fn run_work(
+        &mut self,
+        work: &YcsbWork,
+        trace: Option<TraceWindow>,
+        observer: &mut dyn Observer,
+    ) -> Result<Run, SimError> {
+        let YcsbWork { workload: core, distribution, operations, rounds, batch_pairs, .. } = *work;
         self.check_workload(core)?;
-        plan.rounds.check(operations, self.setup.at_once())?;
+        rounds.check(operations, self.setup.hosts.at_once())?;
         let records = self.versions.len() as u64;
-        let operations_max = operations.saturating_mul(plan.rounds.most().into());
-        let mut workload = Ycsb::new(core, distribution, records, operations_max);
-        if self.setup.profile.emulator.first_are_popular {
+        let mut workload = Ycsb::new(core, Some(distribution), records, work.operations_max());
+        if self.setup.bed.profile.emulator.first_are_popular {
             workload = workload.unscattered();
         }
         let baseline = Baseline::of(&self.device);
-        let distribution = distribution.unwrap_or(core.default_distribution());
         let sequences = match distribution {
-            Distribution::Zipfian if self.setup.profile.emulator.one_sequence => Sequences::Same,
+            Distribution::Zipfian if self.setup.bed.profile.emulator.one_sequence => Sequences::Same,
             _ => Sequences::Shared,
         };
-        let names: &[&'static str] = match plan.batch_pairs {
+        let names: &[&'static str] = match batch_pairs {
             _ if core.scans() => &["store", "scan"],
             2.. => &["retrieve", "batch"],
             _ => &["retrieve", "store"],
         };
-        let mut log = (plan.rounds != Rounds::ONE)
-            .then(|| RoundLog::new(plan.rounds, operations, names, self.clock, &self.device));
-        let series = plan.series.map(|length| Box::new(Series::new(self.clock, length, names, &self.device)));
-        if let Some(TraceWindow { from, until }) = plan.trace {
+        let mut log =
+            (rounds != Rounds::ONE).then(|| RoundLog::new(rounds, operations, names, self.clock, &self.device));
+        let series = work.series_ns.map(|ns| Box::new(Series::new(self.clock, Nanos(ns), names, &self.device)));
+        if let Some(TraceWindow { from, until }) = trace {
             // What works behind the commands may be a little behind the beginning of the run, and belongs to it.
             let begin = if from == Nanos::ZERO { Nanos::ZERO } else { self.clock + from };
             self.device.record(TraceWindow { from: begin, until: self.clock + until });
         }
         let start = self.clock;
         let (limit, watch) = (Limit::Operations(operations), Watch { rounds: log.as_mut(), series });
-        self.batches = Batches::of(plan.batch_pairs, self.setup.threads);
+        self.batches = Batches::of(batch_pairs, self.setup.hosts.threads);
         let mut measured =
             self.phase_of(sequences, limit, watch, core.name(), observer, |random| workload.next(random))?;
         self.batches = Batches::default();
