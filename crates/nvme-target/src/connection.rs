@@ -7,7 +7,7 @@
 //!                                         +-> command, no data -> Transfers -> R2T   |
 //!                                         +-> data             -> complete? ready ---+
 //!                                                                                    v
-//!   bytes <- Output <- completions <- delayed until they are due <- Subsystem::execute: a burst, one commit
+//!   bytes <- Output <- completions <- delayed until they are due <- BurstRun: a burst, one commit
 //! ```
 //!
 //! [`attend`](crate::attend) drives it: reads into [`Connection::input_buffer`] and tells [`Connection::received`], calls
@@ -33,6 +33,7 @@ use crate::limits::{CAPSULE_DATA_BYTES_MAX, OUTPUT_BYTES_MAX, PDU_DATA_BYTES_MAX
 use crate::lock::lock;
 use crate::memory::MemoryShare;
 use crate::secured::{Proofs, Secured};
+use crate::subsystem::burst_run::{BurstRun, Stopped};
 use crate::subsystem::{OutputRoom, Subsystem};
 use crate::view::View;
 use kvssd_nvme_auth::ControllerSide;
@@ -325,35 +326,41 @@ impl Connection {
     /// Executes ready commands while there is room for their data, and looks at the host's rights whenever they have changed.
     fn execute(&mut self, now: Nanos) {
         (self.is_stalled, self.opens) = (false, None);
-        while !self.execute_burst(now) {
+        while self.execute_burst(now) == Stopped::RightsChanged {
             self.check_rights(now);
         }
     }
 
-    /// Executes ready commands. Returns false if the host's rights have changed meanwhile: then the rest waits until they were looked at.
-    fn execute_burst(&mut self, now: Nanos) -> bool {
-        let Phase::Io { controller, queue, resets, .. } = &self.phase else { return true };
+    /// Executes ready commands.
+    fn execute_burst(&mut self, now: Nanos) -> Stopped {
+        let Phase::Io { controller, queue, resets, .. } = &self.phase else { return Stopped::Done };
         if self.ready.is_empty() || self.is_congested() {
-            return true;
+            return Stopped::Done;
         }
         let locked = lock(controller);
         if !locked.serves(*resets) {
             // The host has reset the controller or shut it down, and awaits no completions.
             drop(locked);
             self.stop();
-            return true;
+            return Stopped::Done;
         }
-        let Some((member, rights)) = self.place.member().zip(self.place.known_rights()) else { return true };
+        let known = self.place.member().zip(self.place.known_rights());
+        let Some((member, rights)) = known else { return Stopped::Done };
         let settings = locked.features.settings(Arc::clone(rights), self.place.generation());
         drop(locked);
         let paced = Some(&**member).filter(|_| rights.rate.is_bounded());
         let begin = self.output.completions.len();
         let free_bytes = OUTPUT_BYTES_MAX - self.output.len();
         let before = self.ready.len();
-        let mut burst = Burst::new(&mut self.ready, paced, now);
-        let room = OutputRoom { bytes: free_bytes, used_bytes: self.output.len(), share: &mut self.share };
-        let is_current = self.subsystem.execute(&mut burst, room, now, &settings, &mut self.output.completions);
-        let stored_bytes = burst.stored_bytes;
+        let mut run = BurstRun {
+            subsystem: &self.subsystem,
+            burst: Burst::new(&mut self.ready, paced, now),
+            room: OutputRoom { bytes: free_bytes, used_bytes: self.output.len(), share: &mut self.share },
+            settings: &settings,
+            completions: &mut self.output.completions,
+        };
+        let stopped = run.run();
+        let stored_bytes = run.burst.stored_bytes;
         self.is_stalled = self.ready.len() == before;
         self.subsystem.metrics.bytes_in.inc_by(stored_bytes);
         if let Some(host) = paced {
@@ -364,7 +371,7 @@ impl Connection {
         for completion in self.output.completions[begin..].iter().filter(|completion| is_logged(completion)) {
             lock(controller).log_error(*queue, completion);
         }
-        is_current
+        stopped
     }
 
     /// The drive as the host sees it now.

@@ -69,7 +69,7 @@ pub(crate) struct Burst<'a> {
     ready: &'a mut VecDeque<IoCommand>,
     /// The host, if there is a bound to how fast it may go.
     paced: Option<&'a Member>,
-    now: Nanos,
+    pub(crate) now: Nanos,
     /// Of the commands that were taken.
     pub(crate) stored_bytes: u64,
 }

@@ -6,7 +6,7 @@
 //!   nvme discover   controller 3 (discovery)                 /
 //! ```
 
-mod execute;
+pub(crate) mod burst_run;
 
 use crate::attachments::Attachments;
 use crate::clients::OpenedClient;
@@ -89,6 +89,16 @@ pub(crate) struct OutputRoom<'a> {
     /// In use in the connection.
     pub(crate) used_bytes: usize,
     pub(crate) share: &'a mut MemoryShare,
+}
+
+impl OutputRoom<'_> {
+    /// Takes so much of it for data that is here, and gives back what was reserved beyond: while the drive is held, so that the next connection
+    /// sees it.
+    fn fill(&mut self, bytes: usize) {
+        self.used_bytes += bytes;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.share.resize(self.used_bytes);
+    }
 }
 
 /// The state of the drive.
