@@ -23,7 +23,7 @@ pub use crate::parameters::{Parameter, Parameters};
 pub use crate::shared::Shared;
 pub(crate) use contents::audit_tags;
 pub use contents::{Audit, IndexContents, IndexEntry, IndexFault, OwnRecord};
-pub use counters::IndexCounters;
+pub use counters::{BytesFor, IndexCounters};
 pub use forecast::{AtTimes, Changes, Forecast, Outlook, Visit};
 pub use lookups::Lookups;
 pub use pair_change::PairChange;

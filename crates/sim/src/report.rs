@@ -285,10 +285,10 @@ fn index_report(now: &IndexCounters, before: &IndexCounters) -> IndexReport {
         load_factor: (now.slots > 0).then(|| now.slots_taken as f64 / now.slots as f64),
         slots_scanned_per_lookup_mean: (now.slots > 0)
             .then(|| (now.slots_scanned - before.slots_scanned) as f64 / lookups.max(1) as f64),
-        bytes_read: now.bytes_read[0] - before.bytes_read[0],
-        bytes_written: now.bytes_written[0] - before.bytes_written[0],
-        gc_bytes_read: now.bytes_read[1] - before.bytes_read[1],
-        gc_bytes_written: now.bytes_written[1] - before.bytes_written[1],
+        bytes_read: now.bytes_read.commands - before.bytes_read.commands,
+        bytes_written: now.bytes_written.commands - before.bytes_written.commands,
+        gc_bytes_read: now.bytes_read.background - before.bytes_read.background,
+        gc_bytes_written: now.bytes_written.background - before.bytes_written.background,
     }
 }
 

@@ -126,7 +126,7 @@ impl Bench {
 
     /// Bytes of pages that were written so far.
     fn written_bytes(&self) -> u64 {
-        self.index.counters().bytes_written[0]
+        self.index.counters().bytes_written.commands
     }
 }
 

@@ -113,7 +113,7 @@ impl Tables {
     }
 
     fn append(&mut self, io: &mut Io<'_>, number: u64, page: Blob) -> Result<Grain, KvError> {
-        self.counters.bytes_written[usize::from(io.background)] += page.len() as u64;
+        *self.counters.bytes_written.of(io.background) += page.len() as u64;
         io.append_own(number, page)
     }
 
@@ -124,7 +124,7 @@ impl Tables {
             return Ok(None);
         }
         let page_bytes = self.form.page_bytes as usize;
-        self.counters.bytes_read[usize::from(io.background)] += page_bytes as u64;
+        *self.counters.bytes_read.of(io.background) += page_bytes as u64;
         let bytes = io.take_last(from, page_bytes)?;
         let to = self.append(io, number, bytes)?;
         self.change(id as TableId, |table| table.place.pages[page] = to);
@@ -158,7 +158,7 @@ impl Tables {
     fn count_reads(&mut self, io: &Io<'_>, pages: usize, is_read: bool) {
         self.counters.misses += pages as u64;
         self.counters.flash_reads += if is_read { pages as u64 } else { 0 };
-        self.counters.bytes_read[usize::from(io.background)] += pages as u64 * u64::from(self.form.page_bytes);
+        *self.counters.bytes_read.of(io.background) += pages as u64 * u64::from(self.form.page_bytes);
     }
 
     /// Where those lie that are not pinned, in the order of the flash.

@@ -383,10 +383,8 @@ impl<I: SectionIndex> Index for Sectioned<I> {
         let mut counters = self.lookups.counters(self.sections.counters());
         self.index.count(&mut counters);
         let second = self.index.second().map(Index::counters).unwrap_or_default();
-        for side in 0..2 {
-            counters.bytes_read[side] += second.bytes_read[side];
-            counters.bytes_written[side] += second.bytes_written[side];
-        }
+        counters.bytes_read = counters.bytes_read.plus(second.bytes_read);
+        counters.bytes_written = counters.bytes_written.plus(second.bytes_written);
         counters
     }
 

@@ -15,6 +15,7 @@ mod redo;
 
 use self::cache::{Cached, SectionCache};
 use self::redo::Redo;
+use super::counters::BytesFor;
 use crate::dram::DramUse;
 use crate::io::spent::SpentOn;
 use crate::io::{Io, readable};
@@ -28,8 +29,7 @@ pub use self::cache::Ticket;
 pub use self::form::{SectionEdit, SectionForm};
 pub use self::redo::SavedSections;
 
-/// What is counted of an index's records on flash: sections, or pages of tables. Of two numbers the first is for commands, the second for
-/// background work.
+/// What is counted of an index's records on flash: sections, or pages of tables.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SectionCounters {
     /// Those that were not in DRAM when they were wanted.
@@ -37,9 +37,9 @@ pub struct SectionCounters {
     /// Flash reads for them.
     pub flash_reads: u64,
     /// Bytes read.
-    pub bytes_read: [u64; 2],
+    pub bytes_read: BytesFor,
     /// Bytes written.
-    pub bytes_written: [u64; 2],
+    pub bytes_written: BytesFor,
 }
 
 /// Bytes of DRAM that a section of `bytes` takes in the cache.
@@ -215,7 +215,7 @@ impl<F: SectionForm> Sections<F> {
     /// The bytes of a section in a page that was read.
     fn content(&mut self, io: &mut Io<'_>, number: u64) -> Result<Blob, KvError> {
         let DirectoryEntry { place, bytes, .. } = self.directory[number as usize];
-        self.counters.bytes_read[usize::from(io.background)] += u64::from(bytes);
+        *self.counters.bytes_read.of(io.background) += u64::from(bytes);
         if let Some(unwritten) = self.unwritten.get(&number) {
             return Ok(unwritten.clone());
         }
@@ -268,7 +268,7 @@ impl<F: SectionForm> Sections<F> {
         let length = bytes.len();
         assert!(length > 0, "SectionForm: section {number} is empty, and has a byte at the least");
         let place = io.append_own(self.first_number + number, bytes)?;
-        self.counters.bytes_written[usize::from(io.background)] += length as u64;
+        *self.counters.bytes_written.of(io.background) += length as u64;
         let entry = &mut self.directory[number as usize];
         (entry.place, entry.bytes) = (place, length as u32);
         Ok(place)
@@ -331,7 +331,7 @@ impl<F: SectionForm> Sections<F> {
             return Ok(());
         }
         if cached == Ticket::NONE {
-            self.counters.bytes_read[usize::from(io.background)] += u64::from(bytes);
+            *self.counters.bytes_read.of(io.background) += u64::from(bytes);
             let on_flash = io.take_last(from, bytes as usize)?;
             let bytes = self.unwritten.remove(&number).unwrap_or(on_flash);
             return self.write(io, number, bytes, true);
