@@ -49,7 +49,7 @@ impl Session {
     /// # Errors
     /// When the workload is impossible.
     pub fn of_kvbench(design: &Design, profile: &Profile, bench: &KvBench, seed: u64) -> Result<Session, SimError> {
-        if !design.takes_keys() && bench.percents[3] > 0 {
+        if !design.takes_keys() && bench.percents.deletes > 0 {
             return Err(SimError::Setup(format!(
                 "it deletes, and design {} has no deletes: it takes blocks",
                 design.name
@@ -128,7 +128,7 @@ fn inserts_max(bench: &KvBench) -> u64 {
         RunLength::Operations(operations) => operations,
         RunLength::Seconds(seconds) => u64::from(seconds) * OPERATIONS_PER_SECOND_MAX,
     };
-    operations_max * u64::from(bench.percents[2]) / 100
+    operations_max * u64::from(bench.percents.inserts) / 100
 }
 
 fn seconds(seconds: u32) -> Nanos {

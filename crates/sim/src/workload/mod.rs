@@ -38,7 +38,7 @@ pub use chooser::Chooser;
 pub use distribution::Distribution;
 pub use error::WorkloadError;
 pub use keys::KeyShape;
-pub use kvbench::{KvBench, KvBenchOperations, RunLength};
+pub use kvbench::{KvBench, KvBenchOperations, Percents, RunLength};
 pub use lengths::Lengths;
 pub use operation::Operation;
 pub use pair_shape::PairShape;

@@ -7,7 +7,7 @@ use kvssd_measure::Observer;
 use kvssd_sim::RunReport;
 use kvssd_sim::Session;
 use kvssd_sim::SimError;
-use kvssd_sim::workload::{Distribution, KvBench, Lengths, RunLength};
+use kvssd_sim::workload::{Distribution, KvBench, Lengths, Percents, RunLength};
 
 /// The commands of the paper's cells (section IV), of which a part is run.
 const COMMANDS: f64 = 1.53e6;
@@ -90,7 +90,7 @@ impl Bench {
             key_lengths: Lengths::fixed(key_bytes),
             value_sizes: Lengths::fixed(value_bytes),
             distribution: order,
-            percents: [0, 100, 0, 0],
+            percents: Percents::UPDATES,
             length: RunLength::Operations(commands),
             warmup_seconds: 0,
         }
@@ -112,8 +112,8 @@ impl Bench {
             let mix = KvBench { percents, ..workload.clone() };
             session.run_kvbench_mix(&mix, workload.records, observer)
         };
-        let read = run([100, 0, 0, 0])?;
-        let update = run([0, 100, 0, 0])?;
+        let read = run(Percents::READS)?;
+        let update = run(Percents::UPDATES)?;
         Ok(Cell {
             insert: Side::of(&insert.report, "store"),
             insert_last: Side::of(&insert_last.report, "store"),

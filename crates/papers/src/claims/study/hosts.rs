@@ -12,7 +12,7 @@ use kvssd_ftl::RecordHead;
 use kvssd_measure::{Figure, Observer};
 use kvssd_sim::Session;
 use kvssd_sim::SimError;
-use kvssd_sim::workload::{Distribution, KvBench, RunLength};
+use kvssd_sim::workload::{Distribution, KvBench, Percents, RunLength};
 
 /// The paper's commands of each kind (section IV).
 const COMMANDS: f64 = 10e6;
@@ -124,8 +124,8 @@ fn laps(
 ) -> Result<Laps, SimError> {
     let mut race = Race::new(store, workload, seed)?;
     let insert = race.insert(observer)?;
-    let read = race.run(("read", [100, 0, 0, 0]), workload.records, observer)?;
-    let update = race.run(("update", [0, 100, 0, 0]), workload.records, observer)?;
+    let read = race.run(("read", Percents::READS), workload.records, observer)?;
+    let update = race.run(("update", Percents::UPDATES), workload.records, observer)?;
     Ok(Laps([insert, update, read]))
 }
 
@@ -222,7 +222,7 @@ fn updates_of_lsm(bench: &Bench, observer: &mut dyn Observer) -> Result<Updates,
     let store = LsmStore::new(&bench.blocks, &bench.profile, options)?;
     let mut race = Race::new(Box::new(store), &workload, bench.seed)?;
     race.insert(observer)?;
-    let lap = race.run(("update", [0, 100, 0, 0]), records, observer)?;
+    let lap = race.run(("update", Percents::UPDATES), records, observer)?;
     Ok(Updates::of(&lap.windows, lap.collecting, lap.waiting))
 }
 

@@ -5,7 +5,7 @@ use crate::stores::{HostStore, StoreUsage};
 use kvssd_ftl::GcCounters;
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
-use kvssd_sim::workload::{KeyShape, KvBench, Operation, ValueSizes};
+use kvssd_sim::workload::{KeyShape, KvBench, Operation, Percents, ValueSizes};
 use kvssd_types::{KEY_BYTES_MAX, Nanos, Pattern, Random, Value, mix64};
 
 /// Parts of a phase whose rates are looked at.
@@ -64,7 +64,7 @@ impl Race {
     /// Runs `count` operations of a mix.
     pub(super) fn run(
         &mut self,
-        (name, percents): (&str, [u32; 4]),
+        (name, percents): (&str, Percents),
         count: u64,
         observer: &mut dyn Observer,
     ) -> Result<Lap, SimError> {

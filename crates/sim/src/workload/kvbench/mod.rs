@@ -47,12 +47,29 @@ pub struct KvBench {
     pub value_sizes: Lengths,
     /// Which records are asked for.
     pub distribution: Distribution,
-    /// Reads, updates, inserts and deletes in a hundred operations.
-    pub percents: [u32; 4],
+    /// Which operations.
+    pub percents: Percents,
     /// How long the run is.
     pub length: RunLength,
     /// Seconds of the run before it is measured.
     pub warmup_seconds: u32,
+}
+
+/// Of a hundred operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Percents {
+    pub reads: u32,
+    pub updates: u32,
+    pub inserts: u32,
+    pub deletes: u32,
+}
+
+impl Percents {
+    /// Reads alone.
+    pub const READS: Percents = Percents { reads: 100, updates: 0, inserts: 0, deletes: 0 };
+    /// Updates alone.
+    pub const UPDATES: Percents = Percents { reads: 0, updates: 100, ..Percents::READS };
 }
 
 /// How long a run is.
@@ -72,7 +89,7 @@ impl KvBench {
             is_population_measured: false,
             threads: 1,
             distribution: Distribution::Uniform,
-            percents: [100, 0, 0, 0],
+            percents: Percents::READS,
             length: RunLength::Operations(0),
             warmup_seconds: 0,
             ..self.clone()
@@ -134,7 +151,7 @@ impl KvBench {
 /// Draws the operations of a run.
 #[derive(Clone, Debug)]
 pub struct KvBenchOperations {
-    percents: [u32; 4],
+    percents: Percents,
     chooser: Chooser,
     records_now: u64,
 }
@@ -142,7 +159,7 @@ pub struct KvBenchOperations {
 impl KvBenchOperations {
     /// Draws an operation. Inserts take the numbers that follow; records that were deleted are asked for like all others.
     pub fn next(&mut self, random: &mut Random) -> Operation {
-        let [reads, updates, inserts, _] = self.percents;
+        let Percents { reads, updates, inserts, .. } = self.percents;
         let draw = random.below(100) as u32;
         if (reads + updates..reads + updates + inserts).contains(&draw) {
             self.records_now += 1;
@@ -180,8 +197,8 @@ fn refuse_what_is_not_known(ini: &Ini<'_>) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-/// Hundredths of reads, updates, inserts and deletes, and the number of threads.
-fn mix(ini: &Ini<'_>) -> Result<([u32; 4], u32), WorkloadError> {
+/// The operations, and the number of threads.
+fn mix(ini: &Ini<'_>) -> Result<(Percents, u32), WorkloadError> {
     const KEY: [&str; 2] = ["operation", "read_write_insert_delete"];
     let [readers, writers, deleters] =
         [("readers", 0), ("writers", 0), ("deleters", 0)].map(|(key, otherwise)| ini.number("threads", key, otherwise));
@@ -191,15 +208,15 @@ fn mix(ini: &Ini<'_>) -> Result<([u32; 4], u32), WorkloadError> {
         return Err(ini.wrong("threads", "readers", "with writers and deleters is 1 to 65536 threads"));
     }
     let given = ini.numbers(KEY[0], KEY[1], ':')?.unwrap_or_else(|| vec![0; 4]);
-    let percents: [u32; 4] =
-        given.try_into().map_err(|_| ini.wrong(KEY[0], KEY[1], "has four shares, such as 50:50:0:0"))?;
-    let percents = match percents.iter().map(|&percent| u64::from(percent)).sum() {
-        100u64 => percents,
+    let [reads, updates, inserts, deletes] =
+        given[..].try_into().map_err(|_| ini.wrong(KEY[0], KEY[1], "has four shares, such as 50:50:0:0"))?;
+    let percents = match given.iter().map(|&percent| u64::from(percent)).sum() {
+        100u64 => Percents { reads, updates, inserts, deletes },
         // Threads that all do what they can share the drive's time about evenly.
         0 => {
             let share = |count: u64| (count * 100 / threads) as u32;
-            let (writes, deletes) = (share(writers), share(deleters));
-            [100 - writes - deletes, writes, 0, deletes]
+            let (updates, deletes) = (share(writers), share(deleters));
+            Percents { reads: 100 - updates - deletes, updates, inserts: 0, deletes }
         }
         _ => return Err(ini.wrong(KEY[0], KEY[1], "has shares that are 100 or 0 together")),
     };

@@ -37,7 +37,7 @@ fn a_file_is_read_as_kvbench_reads_it() {
         key_lengths: Lengths::fixed(16),
         value_sizes: Lengths::mix(&[512, 2048, 4096], &[10, 50, 40]).unwrap(),
         distribution: Distribution::Zipfian,
-        percents: [50, 30, 15, 5],
+        percents: Percents { reads: 50, updates: 30, inserts: 15, deletes: 5 },
         length: RunLength::Operations(3000),
         warmup_seconds: 0,
     };
@@ -47,7 +47,8 @@ fn a_file_is_read_as_kvbench_reads_it() {
 #[test]
 fn what_is_not_said_is_kvbenchs_default() {
     let bench = KvBench::parse("[threads]\nreaders=1\nwriters=3").unwrap();
-    assert_eq!((bench.records, bench.queue_depth, bench.percents), (10_000, 1, [25, 75, 0, 0]));
+    assert_eq!((bench.records, bench.queue_depth), (10_000, 1));
+    assert_eq!(bench.percents, Percents { reads: 25, updates: 75, ..Percents::READS });
     assert_eq!(bench.key_lengths, Lengths::normal(64, 8, 4, 255));
     assert_eq!((bench.distribution, bench.length), (Distribution::Uniform, RunLength::Seconds(60)));
 }
@@ -104,7 +105,8 @@ fn operations_have_their_shares_and_inserts_come_in_order() {
         };
         counts[kind] += 1;
     }
-    for (count, percent) in counts.into_iter().zip(bench.percents) {
+    let Percents { reads, updates, inserts, deletes } = bench.percents;
+    for (count, percent) in counts.into_iter().zip([reads, updates, inserts, deletes]) {
         assert!((f64::from(count) / 1000.0 - f64::from(percent)).abs() < 0.8, "{counts:?}");
     }
 }
@@ -116,7 +118,8 @@ proptest! {
     ) {
         let _ = KvBench::parse(&text);
         if let Ok(bench) = KvBench::parse(&format!("{FILE}\n{text}")) {
-            prop_assert_eq!(bench.percents.iter().sum::<u32>(), 100);
+            let Percents { reads, updates, inserts, deletes } = bench.percents;
+            prop_assert_eq!(reads + updates + inserts + deletes, 100);
         }
     }
 }
