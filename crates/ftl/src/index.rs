@@ -1,4 +1,12 @@
 //! The seam: where does a key live?
+//!
+//! ```text
+//!   locate   where a key lives, for a command: sections are loaded, and time passes
+//!   search   in one section or page;  find  in bytes that are at hand
+//!   glance   answers a whole question beside others, without time, and changes nothing; none if something is not in sight
+//!   look     shows a page, or what is shared, to a `see`: this is how a glance reads
+//!   peek     is no read: what memory has at hand tells what to warm next
+//! ```
 
 mod contents;
 mod counters;

@@ -1,7 +1,7 @@
 //! The walk: reads every page once, in order, and compares it with what must lie in it.
 
 use crate::check::origins::name_origin;
-use crate::check::walk::{Living, PairSeen, Walk, look, page_name, place};
+use crate::check::walk::{Living, PairSeen, Walk, page_name, page_now, place};
 use crate::check::{CheckReport, Harm};
 use crate::gc::tags;
 use crate::io::media::Media;
@@ -120,7 +120,7 @@ impl Walk<'_> {
         let mut pages: Vec<Blob> = Vec::new();
         for page in spills {
             // A spill that cannot be read is reported when the walk comes to its page.
-            if let Ok(Some((_, data))) = look(self.media, page) {
+            if let Ok(Some((_, data))) = page_now(self.media, page) {
                 pages.extend(data.whole_blob(0..page_bytes));
             }
         }
@@ -156,7 +156,7 @@ impl Walk<'_> {
     fn page(&mut self, page: PageAddress, dead: &Dead) {
         let starts = self.starts_in(page);
         let (packing, format) = (self.media.space.packing, self.media.log.format);
-        let (oob, seen) = match look(self.media, page) {
+        let (oob, seen) = match page_now(self.media, page) {
             Ok(None) => return self.miss(page, "lies on a page that was never written"),
             Err(why) => {
                 self.report.pages_unreadable += 1;

@@ -1,7 +1,7 @@
 //! The checks that need all pages: which grains live, and which keys exist twice.
 
 use crate::check::Harm;
-use crate::check::walk::{Walk, look, page_name, place};
+use crate::check::walk::{Walk, page_name, page_now, place};
 use crate::layout::address::Grain;
 use kvssd_flash::{PageAddress, SuperblockId};
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ impl Walk<'_> {
     fn key_at(&mut self, at: Grain) -> Option<Vec<u8>> {
         let packing = self.media.space.packing;
         let (page, start) = packing.start_of(at);
-        let (_, data) = look(self.media, page).ok()??;
+        let (_, data) = page_now(self.media, page).ok()??;
         let head = packing.head(data, start).ok()?;
         Some(head.key(data, start, &mut [0; 255]).to_vec())
     }

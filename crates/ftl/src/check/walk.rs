@@ -35,8 +35,8 @@ impl Living {
     }
 }
 
-/// What a look at a page found: nothing, or its out-of-band area if it has one, and its data.
-type Look<'m> = Result<Option<(Option<Oob>, RopeRef<'m>)>, MediaError>;
+/// A page as it is now: nothing, or its out-of-band area if it has one, and its data.
+type PageNow<'m> = Result<Option<(Option<Oob>, RopeRef<'m>)>, MediaError>;
 
 /// A pair that was read.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ pub(super) fn page_name(media: &Media, page: PageAddress) -> String {
 }
 
 /// A page as it is in the write buffer or in flash.
-pub(super) fn look(media: &mut Media, page: PageAddress) -> Look<'_> {
+pub(super) fn page_now(media: &mut Media, page: PageAddress) -> PageNow<'_> {
     let Media { log, flash, .. } = media;
     let gathered = |stream: &&crate::space::log::OpenLog| {
         stream.superblock.is_some() && stream.page == page && !stream.data.is_empty()

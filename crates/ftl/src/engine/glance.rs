@@ -38,15 +38,15 @@ pub(super) struct Glances {
 
 impl Glances {
     /// Counts a look. Returns whether it may be a glance.
-    fn look(&self) -> bool {
+    fn count_look(&self) -> bool {
         self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS_MAX < LOOKS_MAX - NO_GLANCES
     }
 
-    fn see(&self, pages: usize) {
+    fn count_pages(&self, pages: usize) {
         self.pages.fetch_add(pages as u64, Ordering::Relaxed);
     }
 
-    fn show_kept(&self, values: usize) {
+    fn count_kept(&self, values: usize) {
         if values > 0 {
             self.kept.fetch_add(values as u64, Ordering::Relaxed);
         }
@@ -78,7 +78,7 @@ impl Engine {
         if position.value_bytes.is_some_and(|known| known != value_bytes) || seen.rest.len() > REST_PAGES_MAX {
             return None;
         }
-        self.glances.see(1 + seen.rest.len());
+        self.glances.count_pages(1 + seen.rest.len());
         Some(Ok(Reply::Retrieved { value: media.value_of(seen)?, value_bytes }))
     }
 
@@ -97,8 +97,8 @@ impl Engine {
             _ => return None,
         };
         let (reply, sources) = iterators.glance(&self.media, ranges, id, go, pairs_max)?;
-        self.glances.see(sources.pages);
-        self.glances.show_kept(sources.kept);
+        self.glances.count_pages(sources.pages);
+        self.glances.count_kept(sources.kept);
         Some(reply)
     }
 
@@ -110,7 +110,7 @@ impl Engine {
             && self.share.is_none()
             && self.media.space.packing.layout != RecordLayout::Blocks
             && !namespace.index.growth().keeps_out(false)
-            && self.glances.look();
+            && self.glances.count_look();
         is_shown.then_some(namespace)
     }
 

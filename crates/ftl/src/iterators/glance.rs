@@ -99,7 +99,7 @@ impl Iterators {
             None => return None,
         };
         let chosen = live.glance_along(media, ranges, id, from.as_deref(), given.as_deref(), pairs_max)?;
-        let (values, sources) = live.see(media, &chosen)?;
+        let (values, sources) = live.values_of(media, &chosen)?;
         if let Some(from) = sought {
             *spot = Spot { has_sought: true, from, given: None, is_ahead: true };
         }
@@ -162,7 +162,7 @@ impl Live {
     }
 
     /// The values of pairs, each `None` if only keys are asked for, and where they came from. `None` if not all can be seen.
-    fn see(&self, media: &Media, chosen: &[Chosen]) -> Option<(Vec<Option<Value>>, Sources)> {
+    fn values_of(&self, media: &Media, chosen: &[Chosen]) -> Option<(Vec<Option<Value>>, Sources)> {
         if self.keys_only {
             return Some((vec![None; chosen.len()], Sources { pages: 0, kept: 0 }));
         }
