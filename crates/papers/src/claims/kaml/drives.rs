@@ -62,20 +62,33 @@ pub(super) fn load_factors(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
     ))
 }
 
-/// What both drives do with records of one size; of the key drive also in batches.
+/// What a drive does with records of one size.
+#[derive(Default)]
+struct OneSide {
+    insert: f64,
+    update: f64,
+    fetch_latency: f64,
+    update_latency: f64,
+    insert_latency: f64,
+}
+
+/// What both drives do; of the key drive also in batches.
 #[derive(Default)]
 struct Row {
-    insert: [f64; 2],
-    update: [f64; 2],
-    fetch_latency: [f64; 2],
-    update_latency: [f64; 2],
-    insert_latency: [f64; 2],
+    keys: OneSide,
+    blocks: OneSide,
     batched: f64,
 }
 
 impl Row {
-    fn ratio(of: [f64; 2]) -> f64 {
-        of[0] / of[1]
+    /// Of the key drive over the block drive.
+    fn ratio(&self, of: fn(&OneSide) -> f64) -> f64 {
+        of(&self.keys) / of(&self.blocks)
+    }
+
+    /// In batches over one by one.
+    fn batch_ratio(&self) -> f64 {
+        self.batched / self.keys.update
     }
 }
 
@@ -93,12 +106,12 @@ pub(super) fn small_records(bench: &mut Bench<'_>) -> Result<[Claim; 5], SimErro
     let rows = RECORD_BYTES.map(|record_bytes| row(bench, record_bytes));
     let rows: Vec<Row> = rows.into_iter().collect::<Result<_, _>>()?;
     let scale = format!("{}, load factor {LOAD_FACTOR}", bench.scale_name());
-    let ratios = |of: fn(&Row) -> [f64; 2]| rows.iter().map(|row| Row::ratio(of(row))).collect::<Vec<_>>();
-    bench.figures.extend(drawn::bandwidths(&RECORD_BYTES, ratios(|row| row.update), ratios(|row| row.insert)));
+    let ratios = |of: fn(&OneSide) -> f64| rows.iter().map(|row| row.ratio(of)).collect::<Vec<_>>();
+    bench.figures.extend(drawn::bandwidths(&RECORD_BYTES, ratios(|side| side.update), ratios(|side| side.insert)));
     let latencies =
-        [ratios(|row| row.fetch_latency), ratios(|row| row.update_latency), ratios(|row| row.insert_latency)];
+        [ratios(|side| side.fetch_latency), ratios(|side| side.update_latency), ratios(|side| side.insert_latency)];
     bench.figures.extend(drawn::latencies(&RECORD_BYTES, latencies));
-    bench.figures.push(drawn::batches(&RECORD_BYTES, ratios(|row| [row.batched, row.update[0]])));
+    bench.figures.push(drawn::batches(&RECORD_BYTES, rows.iter().map(Row::batch_ratio).collect()));
     let of = |claim: fn(&[Row], &str) -> Claim| claim(&rows, &scale);
     Ok([of(updates), of(self::latencies), of(batches), of(inserts), of(fetches)])
 }
@@ -108,23 +121,24 @@ fn row(bench: &mut Bench<'_>, record_bytes: u32) -> Result<Row, SimError> {
     let records = (slots as f64 * LOAD_FACTOR) as u64;
     let loaded = check_records(bench)?;
     let mut row = Row::default();
-    for (side, slots) in [Some(slots), None].into_iter().enumerate() {
+    for slots in [Some(slots), None] {
+        let side = if slots.is_some() { &mut row.keys } else { &mut row.blocks };
         let mut drive = bench.micro(slots, record_bytes, records)?;
         let setting = || ("batch_pairs", "1".to_owned());
         drive.run(MicroKind::Insert, loaded, bench.observer)?;
         let report = drive.run(MicroKind::Insert, PAIRS, bench.observer)?;
-        row.insert[side] = bench.keep("kaml.10", setting(), &report);
+        side.insert = bench.keep("kaml.10", setting(), &report);
         let report = drive.run(MicroKind::Update, PAIRS, bench.observer)?;
-        row.update[side] = bench.keep("kaml.2", setting(), &report);
+        side.update = bench.keep("kaml.2", setting(), &report);
         let mut alone = |drive: &mut MicroBench, kind, claim| -> Result<f64, SimError> {
             drive.set(1, 1)?;
             let report: MicroReport = drive.run(kind, PAIRS_ALONE, bench.observer)?;
             bench.keep(claim, setting(), &report);
             Ok(report.latency_ns.mean)
         };
-        row.insert_latency[side] = alone(&mut drive, MicroKind::Insert, "kaml.3")?;
-        row.update_latency[side] = alone(&mut drive, MicroKind::Update, "kaml.3")?;
-        row.fetch_latency[side] = alone(&mut drive, MicroKind::Fetch, "kaml.11")?;
+        side.insert_latency = alone(&mut drive, MicroKind::Insert, "kaml.3")?;
+        side.update_latency = alone(&mut drive, MicroKind::Update, "kaml.3")?;
+        side.fetch_latency = alone(&mut drive, MicroKind::Fetch, "kaml.11")?;
         if slots.is_some() {
             drive.set(THREADS, BATCH)?;
             let report = drive.run(MicroKind::Update, PAIRS, bench.observer)?;
@@ -150,18 +164,18 @@ fn of_range(paper: [f64; 2], ours: [f64; 2]) -> Verdict {
 }
 
 fn updates(rows: &[Row], scale: &str) -> Claim {
-    let ratios = || rows.iter().map(|row| Row::ratio(row.update));
+    let ratios = || rows.iter().map(|row| row.ratio(|side| side.update));
     let [least, largest] = range(ratios().take(SMALL));
     let ours = format!("{least:.1}x to {largest:.1}x ({})", shown(ratios()));
     Claim::new("kaml.2", ours, of_range(paper::UPDATES, [least, largest]), scale)
 }
 
 fn latencies(rows: &[Row], scale: &str) -> Claim {
-    let updates = || rows.iter().map(|row| Row::ratio(row.update_latency));
-    let inserts = || rows.iter().map(|row| Row::ratio(row.insert_latency));
+    let updates = || rows.iter().map(|row| row.ratio(|side| side.update_latency));
+    let inserts = || rows.iter().map(|row| row.ratio(|side| side.insert_latency));
     let update = updates().take(SMALL).sum::<f64>() / SMALL as f64;
     let [least, largest] = range(inserts().take(SMALL));
-    let large = Row::ratio(rows[SMALL].insert_latency);
+    let large = rows[SMALL].ratio(|side| side.insert_latency);
     let papers = [
         (paper::UPDATE_LATENCY, update),
         (paper::INSERT_LATENCY[0], least),
@@ -181,16 +195,16 @@ fn latencies(rows: &[Row], scale: &str) -> Claim {
 }
 
 fn batches(rows: &[Row], scale: &str) -> Claim {
-    let ratios = || rows.iter().map(|row| row.batched / row.update[0]);
+    let ratios = || rows.iter().map(Row::batch_ratio);
     let [least, largest] = range(ratios());
     let ours = format!("{least:.2}x to {largest:.2}x ({})", shown(ratios()));
     Claim::new("kaml.4", ours, of_range(paper::BATCHES, [least, largest]), scale)
 }
 
 fn inserts(rows: &[Row], scale: &str) -> Claim {
-    let ratios = || rows.iter().map(|row| Row::ratio(row.insert));
+    let ratios = || rows.iter().map(|row| row.ratio(|side| side.insert));
     let [least, largest] = range(ratios().take(SMALL));
-    let large = Row::ratio(rows[SMALL].insert);
+    let large = rows[SMALL].ratio(|side| side.insert);
     let is_behind = Verdict::if_true(large < 1.0);
     Claim::new(
         "kaml.10",
@@ -201,7 +215,7 @@ fn inserts(rows: &[Row], scale: &str) -> Claim {
 }
 
 fn fetches(rows: &[Row], scale: &str) -> Claim {
-    let ratios = || rows.iter().map(|row| Row::ratio(row.fetch_latency));
+    let ratios = || rows.iter().map(|row| row.ratio(|side| side.fetch_latency));
     let [least, largest] = range(ratios());
     let is_same = |ratio: f64| Verdict::if_true((0.8..=1.2).contains(&ratio));
     Claim::new(
