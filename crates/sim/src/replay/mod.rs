@@ -177,14 +177,7 @@ impl ReplaySetup {
         if self.time_scale != 1.0 && self.pace != Pace::Trace {
             return Err(SimError::Setup("--time-scale is for --pace trace: a closed loop has no times".to_owned()));
         }
-        let mut player = Player::new(
-            &self.design,
-            &self.profile,
-            self.cache.as_ref(),
-            self.is_drives_cache,
-            self.value_bytes_max,
-            self.seed,
-        )?;
+        let mut player = Player::new(self)?;
         let mut baseline = Baseline::of(player.device());
         let started = Instant::now();
         let mut feed = Feed::new(reader, further);

@@ -4,6 +4,7 @@ mod caching;
 #[cfg(test)]
 mod tests;
 
+use super::ReplaySetup;
 use super::host_cache::{DriveCache, HostCache};
 use super::model::{Held, Model};
 use super::pair_drive::PairDrive;
@@ -115,19 +116,13 @@ fn drive(
 }
 
 impl Player {
-    pub(super) fn new(
-        design: &Design,
-        profile: &Profile,
-        cache: Option<&CachePlan>,
-        is_in_drive: bool,
-        value_bytes_max: Option<u32>,
-        seed: u64,
-    ) -> Result<Self, SimError> {
-        let drive = drive(design, profile, cache.filter(|_| is_in_drive), value_bytes_max)?;
+    pub(super) fn new(setup: &ReplaySetup) -> Result<Self, SimError> {
+        let (cache, is_in_drive) = (setup.cache.as_ref(), setup.is_drives_cache);
+        let drive = drive(&setup.design, &setup.profile, cache.filter(|_| is_in_drive), setup.value_bytes_max)?;
         Ok(Player {
             value_bytes_max: drive.value_bytes_max(),
             drive,
-            model: Model::new(seed),
+            model: Model::new(setup.seed),
             host_cache: cache.filter(|_| !is_in_drive).map(HostCache::new),
             drive_cache: cache.filter(|_| is_in_drive).map(DriveCache::new),
             counts: TraceReport::default(),

@@ -1,8 +1,8 @@
 //! What a replay does beside the drive. What comes of whole replays: `tests/all/replay.rs`.
 
-use super::TraceClock;
 use super::feed::Feed;
 use super::player::Player;
+use super::{ReplaySetup, TraceClock};
 use crate::trace::{Action, BadLines, Request, Requests, TraceName, TraceReader};
 use kvssd_flash::Profile;
 use kvssd_types::Nanos;
@@ -53,7 +53,7 @@ fn rounds_that_go_on_behind_the_end_of_time_are_refused() {
 #[test]
 fn a_drive_that_forgets_is_found_out() {
     let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 512.0).unwrap();
-    let mut player = Player::new(&kvssd_designs::ORIGINAL, &profile, None, false, None, 1).unwrap();
+    let mut player = Player::new(&ReplaySetup::new(kvssd_designs::ORIGINAL, profile, 1)).unwrap();
     let mut requests = Requests::new();
     requests.push(b"k", 1, Request::new(Action::Set, 10));
     requests.push(b"k", 1, Request::new(Action::Get, 0));

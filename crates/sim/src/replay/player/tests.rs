@@ -59,7 +59,8 @@ fn player(places: usize, is_drives_cache: bool, leaves: Option<OwnedKey>) -> Pla
     let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 512.0).unwrap();
     let plan = CachePlan { budget_bytes: 1 << 40, eviction: EvictionPolicy::FIFO, admission: Vec::new() };
     let design = kvssd_designs::ORIGINAL;
-    let mut player = Player::new(&design, &profile, Some(&plan), is_drives_cache, None, 1).unwrap();
+    let plain = ReplaySetup::new(design.clone(), profile.clone(), 1);
+    let mut player = Player::new(&ReplaySetup { cache: Some(plan), is_drives_cache, ..plain }).unwrap();
     let beneath = drive(&design, &profile, None, None).unwrap();
     let (keys, left) = (BTreeSet::new(), Vec::new());
     player.drive = Box::new(SmallDrive { keys, places, leaves, left, beneath });
