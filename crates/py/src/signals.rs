@@ -1,6 +1,7 @@
 //! Python's signals, while a call waits for a drive or for others' transactions.
 
 use kvssd_host::Owner;
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
 
@@ -17,7 +18,7 @@ thread_local! {
 /// Does something that may wait, without the interpreter's lock. What a handler raises meanwhile ends it, and is its error then.
 pub(crate) fn heeding_signals<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
     if IS_MAIN.with_borrow(|known| known.as_ref().is_none_or(|(owner, _)| !owner.is_here())) {
-        IS_MAIN.set(Some((Owner::here(), is_main(py)?)));
+        IS_MAIN.set(Some((Owner::here(), is_main_or_ends(py)?)));
     }
     // What ended nothing any more: an iterator's end, say.
     unless_raised(Ok(()))?;
@@ -62,6 +63,11 @@ pub(crate) fn is_interrupted() -> bool {
     let Some(Err(raised)) = Python::try_attach(|py| py.check_signals()) else { return false };
     RAISED.set(Some(raised));
     true
+}
+
+/// An interpreter that ends imports nothing any more, and its handlers run nowhere.
+fn is_main_or_ends(py: Python<'_>) -> PyResult<bool> {
+    is_main(py).or_else(|error| if error.is_instance_of::<PyImportError>(py) { Ok(false) } else { Err(error) })
 }
 
 fn is_main(py: Python<'_>) -> PyResult<bool> {

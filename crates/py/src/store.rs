@@ -363,6 +363,26 @@ impl RawStore {
             work(store.namespace_at(numbers.check(namespace)?))
         })
     }
+
+    /// As [`RawStore::on_pairs`], but nothing where it cannot be done; only what a handler has raised is an error.
+    fn on_pairs_if_open(
+        &self,
+        py: Python<'_>,
+        namespace: Meant,
+        work: impl FnOnce(Namespace<'_>) + Send,
+    ) -> PyResult<()> {
+        if !self.owner.is_here() {
+            return Ok(());
+        }
+        heeding_signals(py, || {
+            let Ok(open) = shared(&self.open) else { return Ok(()) };
+            let Ok(numbers) = self.numbers.hold() else { return Ok(()) };
+            if let (Some(open), Ok(number)) = (open.as_ref(), numbers.check(namespace)) {
+                work(open.store.namespace_at(number));
+            }
+            Ok(())
+        })
+    }
 }
 
 /// A cache as text.
