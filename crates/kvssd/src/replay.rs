@@ -10,7 +10,9 @@ use kvssd_flash::Profile;
 use kvssd_measure::{Observer, columns, grouped, size};
 use kvssd_sim::bench::Testbed;
 use kvssd_sim::replay::{ReplaySetup, Trace, TraceSummary};
-use kvssd_sim::trace::{ColumnName, InputBytes, SAMPLE_BYTES, TraceError, TraceName, TraceReader, decoded, table};
+use kvssd_sim::trace::{
+    BadRecord, ColumnName, InputBytes, SAMPLE_BYTES, TraceError, TraceName, TraceReader, decoded, table,
+};
 use kvssd_sim::{Pace, RunReport, SimError, comparison};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -176,6 +178,9 @@ fn input_error(options: &ReplayOptions, why: String) -> Failure {
 /// Names the file where the trace is what is wrong.
 fn of_replay(options: &ReplayOptions, error: SimError) -> Failure {
     match error {
+        SimError::Trace(error @ TraceError::Bad { bad: BadRecord { is_fatal: false, .. }, .. }) => {
+            input_error(options, format!("{error} (--bad-lines skip passes over such lines)"))
+        }
         SimError::Trace(error) => input_error(options, error.to_string()),
         other => other.into(),
     }

@@ -55,7 +55,10 @@ fn a_trace_is_replayed_on_every_design_and_compressed_or_not_alike() {
 fn a_bad_line_is_named_or_skipped_and_counted() {
     let desk = Desk::new();
     desk.put("trace", &format!("{}19,no,line\n0,k,1,2,3,get,0\n", twitter(100)));
-    desk.refuses("replay trace --design plus --scale 1/512", &["trace: line 101", "7 fields"]);
+    desk.refuses(
+        "replay trace --design plus --scale 1/512",
+        &["trace: line 101", "7 fields", "(--bad-lines skip passes"],
+    );
     let run = &runs(&desk.prints("replay trace --design plus --scale 1/512 --bad-lines skip --json -"))[0];
     assert_eq!((number(run, "/trace/bad_lines"), number(run, "/operations")), (1.0, 101.0));
 }

@@ -2,13 +2,18 @@
 
 use std::fmt;
 
+/// As much of a wrong field is shown.
+const FOUND_BYTES_MAX: usize = 40;
+
 const TWICE: &str = "has two columns of one name in the header: rename one of them";
 
 /// Why a line or record is none of its format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRecord {
     /// Where it is wrong.
     pub field: &'static str,
+    /// What stands there, or its beginning, where that helps.
+    pub found: Option<Box<str>>,
     /// What is wrong there.
     pub why: &'static str,
     /// Whether nothing after it can be read either: a header that lacks a column, or has it twice.
@@ -19,7 +24,14 @@ impl BadRecord {
     /// A wrong field.
     #[must_use]
     pub const fn new(field: &'static str, why: &'static str) -> Self {
-        BadRecord { field, why, is_fatal: false }
+        BadRecord { field, found: None, why, is_fatal: false }
+    }
+
+    /// The same, with what stands there.
+    #[must_use]
+    pub fn found(self, text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(&text[..text.len().min(FOUND_BYTES_MAX)]);
+        BadRecord { found: Some(text.into()), ..self }
     }
 
     /// A field that should be a number.
@@ -29,8 +41,8 @@ impl BadRecord {
     }
 
     /// A header with two columns of one name, of which one would be passed over.
-    const fn twice(column: &'static str) -> Self {
-        BadRecord { field: column, why: TWICE, is_fatal: true }
+    fn twice(column: &'static str) -> Self {
+        BadRecord { is_fatal: true, ..BadRecord::new(column, TWICE) }
     }
 
     /// Whether it is a header that has a column twice.
@@ -39,18 +51,18 @@ impl BadRecord {
     }
 
     /// A header that lacks a column.
-    pub(super) const fn lacking(column: &'static str) -> Self {
-        BadRecord {
-            field: column,
-            why: "has no column in the header, neither by its own name nor by that of --column",
-            is_fatal: true,
-        }
+    pub(super) fn lacking(column: &'static str) -> Self {
+        let why = "has no column in the header, neither by its own name nor by that of --column";
+        BadRecord { is_fatal: true, ..BadRecord::new(column, why) }
     }
 }
 
 impl fmt::Display for BadRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.field, self.why)
+        match &self.found {
+            Some(found) => write!(f, "{} {found:?} {}", self.field, self.why),
+            None => write!(f, "{} {}", self.field, self.why),
+        }
     }
 }
 
@@ -99,31 +111,55 @@ pub(super) fn small_letters<'room>(name: &[u8], room: &'room mut [u8; 16]) -> &'
     if name.len() > room.len() { &[] } else { &room[..length] }
 }
 
+const MORE: &str = "is behind the last column of the header: quote a field that has a comma in it";
+
 /// The most columns of a table: the widest trace that is known has 10.
 const COLUMNS_MAX: usize = 64;
 
-/// A line of comma-separated values, quoted where they must be (RFC 4180), in buffers that are used again.
+/// A line of comma-separated values, quoted where they must be (RFC 4180), in buffers that are used again. Spaces around a field are no part
+/// of it.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     reader: csv_core::Reader,
     bytes: Vec<u8>,
     ends: [usize; COLUMNS_MAX],
     count: usize,
+    /// The fields of the header, once there is one.
+    columns: usize,
 }
 
 impl Row {
     pub(super) fn new() -> Self {
-        Row { reader: csv_core::Reader::new(), bytes: Vec::new(), ends: [0; COLUMNS_MAX], count: 0 }
+        Row {
+            reader: csv_core::Reader::new(),
+            bytes: Vec::new(),
+            ends: [0; COLUMNS_MAX],
+            count: 0,
+            columns: COLUMNS_MAX,
+        }
     }
 
-    /// Splits a line.
+    /// Splits a line, which has no more fields than the header. Empty ones behind those are passed over.
     pub(super) fn split(&mut self, line: &[u8]) -> Result<(), BadRecord> {
+        self.cut(line)?;
+        let more = (self.columns..self.count).find_map(|index| self.get(index).filter(|field| !field.is_empty()));
+        more.map_or(Ok(()), |more| Err(BadRecord::new("the field", MORE).found(more)))
+    }
+
+    /// Splits the header.
+    pub(super) fn split_header(&mut self, line: &[u8]) -> Result<(), BadRecord> {
+        self.cut(line).map_err(|bad| BadRecord { is_fatal: true, ..bad })?;
+        self.columns = self.count;
+        Ok(())
+    }
+
+    fn cut(&mut self, line: &[u8]) -> Result<(), BadRecord> {
         if self.bytes.len() < line.len() {
             self.bytes.resize(line.len(), 0);
         }
         self.count = 0;
         if memchr::memchr(b'"', line).is_none() {
-            return self.split_plain(line);
+            return self.cut_plain(line);
         }
         self.reader.reset();
         let (mut rest, mut written) = (line, 0);
@@ -134,7 +170,7 @@ impl Row {
             written += out;
             self.count += ends;
             match result {
-                csv_core::ReadRecordResult::Record | csv_core::ReadRecordResult::End => return Ok(()),
+                csv_core::ReadRecordResult::Record | csv_core::ReadRecordResult::End => return self.check_quotes(),
                 // Nothing more comes: the next call, with no input, ends the record.
                 csv_core::ReadRecordResult::InputEmpty if self.count < COLUMNS_MAX => {}
                 _ => return Err(BadRecord::new("the line", "has too many fields")),
@@ -142,8 +178,19 @@ impl Row {
         }
     }
 
+    /// Quotes behind a space would be a part of the field, and quote nothing.
+    fn check_quotes(&self) -> Result<(), BadRecord> {
+        let start = |index: usize| if index == 0 { 0 } else { self.ends[index - 1] };
+        let raw = |index: usize| &self.bytes[start(index)..self.ends[index]];
+        let is_late = |field: &[u8]| field.starts_with(b" ") && field.trim_ascii_start().starts_with(b"\"");
+        match (0..self.count).map(raw).find(|field| is_late(field)) {
+            Some(late) => Err(BadRecord::new("the field", "has a space before its quotes: take it away").found(late)),
+            None => Ok(()),
+        }
+    }
+
     /// A line without quotes, as nearly all are.
-    fn split_plain(&mut self, line: &[u8]) -> Result<(), BadRecord> {
+    fn cut_plain(&mut self, line: &[u8]) -> Result<(), BadRecord> {
         let mut written = 0;
         for field in line.split(|&byte| byte == b',') {
             let end = self.ends.get_mut(self.count).ok_or(BadRecord::new("the line", "has too many fields"))?;
@@ -158,7 +205,7 @@ impl Row {
     /// The field at an index, if there is one.
     pub(super) fn get(&self, index: usize) -> Option<&[u8]> {
         let start = if index == 0 { 0 } else { *self.ends[..self.count].get(index - 1)? };
-        Some(&self.bytes[start..*self.ends[..self.count].get(index)?])
+        Some(self.bytes[start..*self.ends[..self.count].get(index)?].trim_ascii())
     }
 
     /// The field at an index, which a line must have.
@@ -170,7 +217,7 @@ impl Row {
     pub(super) fn number_or(&self, otherwise: u64, index: Option<usize>, name: &'static str) -> Result<u64, BadRecord> {
         match index.map(|index| self.field(index)).transpose()? {
             None | Some(b"") => Ok(otherwise),
-            Some(text) => number(text).ok_or(BadRecord::number(name)),
+            Some(text) => number(text).ok_or_else(|| BadRecord::number(name).found(text)),
         }
     }
 
@@ -181,7 +228,7 @@ impl Row {
 
     /// The index of the column of that meaning, which the header names one of these ways, if it is there.
     pub(super) fn find(&self, meaning: &'static str, names: &[&str]) -> Result<Option<usize>, BadRecord> {
-        let name = |index: usize| self.get(index).unwrap_or_default().trim_ascii();
+        let name = |index: usize| self.get(index).unwrap_or_default();
         let is_named = |index: usize| names.iter().any(|known| name(index).eq_ignore_ascii_case(known.as_bytes()));
         let found = (0..self.count).find(|&index| is_named(index));
         let is_twice =
@@ -211,12 +258,18 @@ mod tests {
             (&b"a,b,c"[..], vec![&b"a"[..], b"b", b"c"]),
             (b"a,,", vec![b"a", b"", b""]),
             (b"\"a,\"\"b\",c", vec![b"a,\"b", b"c"]),
+            (b" a b ,\t1,\"c, d\" ,", vec![b"a b", b"1", b"c, d", b""]),
+            (b" a b ,\t1, ", vec![b"a b", b"1", b""]),
             (b"", vec![b""]),
         ] {
             row.split(line).unwrap();
             let found: Vec<&[u8]> = (0..).map_while(|index| row.get(index)).collect();
             assert_eq!(found, fields, "{line:?}");
         }
+        row.split_header(b"key,op").unwrap();
+        assert!(row.split(b"a,b,,").is_ok());
+        assert_eq!(row.split(b"\"a\", \"b\"").unwrap_err().found.as_deref(), Some(" \"b\""));
+        assert_eq!(row.split(b"a,b,,c,d").unwrap_err().found.as_deref(), Some("c"));
         assert!(row.split(&[b','; 100]).is_err());
         assert!(row.split(&[&b"\""[..], &[b'"', b','].repeat(100)].concat()).is_err() || row.count <= COLUMNS_MAX);
     }

@@ -10,7 +10,7 @@
 //! | `ttl` | counted | |
 //! | `stream` or `tenant` | whose pairs die together: a placement handle for each, on a drive that has some | pairs of a size do |
 //!
-//! Other columns are not looked at. What each of these is called may be said ([`ColumnName`]).
+//! Other columns are not looked at; a row with more fields than the header is none. Spaces around a field, also around a key, are no part of it. What each of these is called may be said ([`ColumnName`]).
 
 use super::super::fields::{BadRecord, Row, small_letters, time_ns, ttl_ns};
 use super::super::{Action, Framing, Request, Requests, TraceFormat};
@@ -24,6 +24,11 @@ const TIMES: [(&[&str], u64); 4] = [
     (&["timestamp_us"], 1_000),
     (&["timestamp_ns"], 1),
 ];
+
+const UNKNOWN: BadRecord = BadRecord::new(
+    "op",
+    "is none that is known, which are get, set, add, replace, append, incr, delete, exist, fetch and what they are also called",
+);
 
 /// What a column of a table is called, where that is none of the names in the list above.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,29 +132,28 @@ impl TraceFormat for Csv {
     }
 
     fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
-        self.row.split(line)?;
         let Some(columns) = self.columns else {
+            self.row.split_header(line)?;
             self.columns = Some(self.header()?);
             return Ok(());
         };
+        self.row.split(line)?;
         let field = |index| self.row.field(index);
         let mut room = [0; 16];
         let action = match columns.operation.map(field).transpose()? {
-            None => Some(Action::Fetch),
-            Some(name) => Action::named(small_letters(name, &mut room)),
+            None => Action::Fetch,
+            Some(name) => Action::named(small_letters(name, &mut room)).ok_or_else(|| UNKNOWN.found(name))?,
         };
+        let time = |text, unit_ns| time_ns(text, unit_ns).ok_or_else(|| BadRecord::number("timestamp").found(text));
         let at_ns = match columns.time {
             None => None,
-            Some((index, unit_ns)) => Some(time_ns(field(index)?, unit_ns).ok_or(BadRecord::number("timestamp"))?),
+            Some((index, unit_ns)) => Some(time(field(index)?, unit_ns)?),
         };
         let request = Request {
             at_ns,
             ttl_ns: ttl_ns(self.row.number_or(0, columns.ttl, "ttl")?),
             stream: columns.stream.map(field).transpose()?.map(xxh3_64),
-            ..Request::new(
-                action.ok_or(BadRecord::new("op", "is none that is known"))?,
-                self.row.number_or(self.value_bytes, columns.value_bytes, "value size")?,
-            )
+            ..Request::new(action, self.row.number_or(self.value_bytes, columns.value_bytes, "value size")?)
         };
         requests.push(field(columns.key)?, self.row.number_or(0, columns.key_bytes, "key_size")?, request);
         Ok(())

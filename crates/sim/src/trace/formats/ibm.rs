@@ -40,7 +40,7 @@ impl TraceFormat for Ibm {
             b"REST.PUT.OBJECT" | b"REST.COPY.OBJECT" => Action::Set,
             b"REST.DELETE.OBJECT" => Action::Delete,
             b"REST.HEAD.OBJECT" => Action::Exist,
-            _ => return Err(BadRecord::new("operation", "is none that is known")),
+            other => return Err(BadRecord::new("operation", "is none that is known").found(other)),
         };
         let part = match (first, last) {
             (Some(first), Some(last)) if first <= last => Some((first, (last - first).saturating_add(1))),

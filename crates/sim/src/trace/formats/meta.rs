@@ -57,11 +57,12 @@ impl TraceFormat for Meta {
     }
 
     fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
-        self.row.split(line)?;
         let Some(columns) = self.columns else {
+            self.row.split_header(line)?;
             self.columns = Some(self.header()?);
             return Ok(());
         };
+        self.row.split(line)?;
         let field = |index| self.row.field(index);
         let maybe = |index, name| self.row.number_or(0, index, name);
         let mut room = [0; 16];
@@ -69,7 +70,10 @@ impl TraceFormat for Meta {
             b"get" | b"get_lease" => Action::Get,
             b"set" | b"set_lease" => Action::Set,
             b"delete" => Action::Delete,
-            _ => return Err(BadRecord::new("op", "is none that is known")),
+            _ => {
+                let why = "is none that is known, which are GET, GET_LEASE, SET, SET_LEASE and DELETE";
+                return Err(BadRecord::new("op", why).found(field(columns.operation)?));
+            }
         };
         let times = number(field(columns.count)?).filter(|count| (1..=OPERATIONS_MAX).contains(count));
         let at_ns = match columns.time.map(field).transpose()? {

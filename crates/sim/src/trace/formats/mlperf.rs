@@ -47,23 +47,24 @@ impl TraceFormat for MlPerf {
     }
 
     fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
-        self.row.split(line)?;
         let Some(columns) = self.columns else {
+            self.row.split_header(line)?;
             self.columns = Some(self.header()?);
             return Ok(());
         };
+        self.row.split(line)?;
         let field = |index: usize| self.row.field(columns[index]);
         let action = match field(1)? {
             b"Read" => Action::Get,
             b"Write" => Action::Set,
-            _ => return Err(BadRecord::new("Operation", "is neither Read nor Write")),
+            other => return Err(BadRecord::new("Operation", "is neither Read nor Write").found(other)),
         };
         let at_ns = time_ns(field(0)?, 1_000_000_000).ok_or(BadRecord::number("Timestamp"))?;
         let bytes = number(field(2)?).ok_or(BadRecord::number("Object_Size_Bytes"))?;
         match field(3)? {
             DRIVES => requests.push(field(4)?, 0, Request { at_ns: Some(at_ns), ..Request::new(action, bytes) }),
             tier if OTHER_TIERS.contains(&tier) => {}
-            _ => return Err(BadRecord::new("Tier", "is none of Tier-0, Tier-1 and Tier-2")),
+            other => return Err(BadRecord::new("Tier", "is none of Tier-0, Tier-1 and Tier-2").found(other)),
         }
         Ok(())
     }

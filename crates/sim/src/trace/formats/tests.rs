@@ -229,6 +229,15 @@ fn a_time_that_no_clock_reaches_is_refused() {
 }
 
 #[test]
+fn spaces_around_fields_are_no_part_of_them() {
+    let text = b"Timestamp, key , op, value_size\n 1, user 1 , SET , 10 \n2,user 1,get,\n 3 ,\"user 1\", get, 7\n";
+    let (requests, ..) = read(TraceName::Csv, text, BadLines::Stop).unwrap();
+    let (set, get) = (Action::Set, Action::Get);
+    let expected = [(set, 10, 1000), (get, 5, 2000), (get, 7, 3000)];
+    assert_eq!(requests, expected.map(|(action, bytes, ms)| seen(action, b"user 1", bytes, ms, 1)));
+}
+
+#[test]
 fn a_table_without_operations_is_fetched() {
     let (requests, ..) = read(TraceName::Csv, b"size,key\n3,k", BadLines::Stop).unwrap();
     assert_eq!(requests, [seen(Action::Fetch, b"k", 3, None, 1)]);
@@ -286,7 +295,7 @@ fn a_part_of_an_object_is_counted_from_its_first_to_its_last_byte() {
 fn bad_lines_are_named_with_their_number_or_skipped_and_counted() {
     let cut = &oracle_general(&[(1, 2, 3), (1, 2, 3)])[..40];
     for (name, text, said) in [
-        (TraceName::Twitter, &b"0,k,1,2,3,get,0\n0,k,1,2,3,got,0\n"[..], "line 2: operation"),
+        (TraceName::Twitter, &b"0,k,1,2,3,get,0\n0,k,1,2,3,got,0\n"[..], "line 2: operation \"got\" is none"),
         (TraceName::Twitter, b"0,k,1,2,3,get,0\n0,k,1\n", "line 2: the line has fewer"),
         (TraceName::Twitter, b"0,k,1,2,3,get,0\nsoon,k,1,2,3,get,0\n", "line 2: timestamp"),
         (TraceName::Meta, b"key,op,op_count\nk,get,0\n", "line 2: op_count"),
@@ -295,13 +304,26 @@ fn bad_lines_are_named_with_their_number_or_skipped_and_counted() {
         (TraceName::Mooncake, b"{\"timestamp\": 1, \"hash_ids\": [1]} x\n", "line 1: the line is no JSON"),
         (TraceName::Mooncake, b"{\"timestamp\": 1}\n", "line 1: hash_ids"),
         (TraceName::Mooncake, b"{\"timestamp\": 1e300, \"hash_ids\": [1]}\n", "line 1: timestamp"),
-        (TraceName::Csv, b"key,size\n\na,1\nb,many\n", "line 4: value size"),
+        (TraceName::Csv, b"key,size\n\na,1\nb,many\n", "line 4: value size \"many\" is no"),
+        (
+            TraceName::Csv,
+            b"key,op\na,get\na,fetch all\n",
+            "line 3: op \"fetch all\" is none that is known, which are get,",
+        ),
+        (TraceName::Csv, b"key,op,size\na,get,1,\na,b,get,1\n", "line 3: the field \"1\" is behind the last column"),
+        (TraceName::Csv, b"key,timestamp\na,1\nb,now\n", "line 3: timestamp \"now\" is no number"),
+        (TraceName::Meta, b"key,op,op_count\nk,get,1\nk,got,1\n", "line 3: op \"got\" is none that is known"),
+        (TraceName::Meta, b"key,op,op_count\nk,get,1\nk,get,1,2\n", "line 3: the field \"2\" is behind"),
         (
             TraceName::MlPerf,
             &[MLPERF.as_bytes(), b"1,Move,2,Tier-2,k,Evict\n"].concat(),
-            "line 6: Operation is neither",
+            "line 6: Operation \"Move\" is neither",
         ),
-        (TraceName::MlPerf, &[MLPERF.as_bytes(), b"1,Read,2,Tier-3,k,Evict\n"].concat(), "line 6: Tier is none"),
+        (
+            TraceName::MlPerf,
+            &[MLPERF.as_bytes(), b"1,Read,2,Tier-3,k,Evict\n"].concat(),
+            "line 6: Tier \"Tier-3\" is none",
+        ),
         (TraceName::OracleGeneral, cut, "record 2: the record has fewer than 24"),
         (TraceName::Lcs, &lcs(&[(1, 2, 3, 1, 0), (1, 2, 3, 77, 0)]), "record 3: the operation is none"),
         (TraceName::LmCache, &LMCACHE[..LMCACHE.len() - 1], "record 10: the frame has too few bytes"),
@@ -331,6 +353,9 @@ fn a_header_with_a_column_twice_is_never_skipped() {
         assert!(TraceName::of_content(text.as_bytes()).is_some(), "{text}");
         assert_eq!(message, format!("line 1: {twice} has two columns of one name in the header: rename one of them"));
     }
+    // Quotes that quote nothing.
+    let message = read(TraceName::Csv, b"key, \"op\"\na,get\n", BadLines::Skip).unwrap_err().to_string();
+    assert!(message.starts_with("line 1: the field \" \\\"op\\\"\" has a space"), "{message}");
     // What is not looked at may be there as often as it likes.
     assert!(read(TraceName::Csv, b"key,x,x,\na,1,2,\n", BadLines::Stop).is_ok());
 }

@@ -15,6 +15,10 @@ use super::super::{Action, Request, Requests, TraceFormat};
 #[derive(Clone, Copy, Debug)]
 pub(in crate::trace) struct Twitter;
 
+const UNKNOWN: BadRecord = BadRecord::new(
+    "operation",
+    "is none that is known, which are get, gets, set, add, replace, cas, append, prepend, delete, incr and decr",
+);
 const FEW: BadRecord = BadRecord::new("the line", "has fewer than the 7 fields of a Twitter trace");
 
 impl TraceFormat for Twitter {
@@ -29,7 +33,7 @@ impl TraceFormat for Twitter {
         let (rest, _client) = cut(rest, memchr::memrchr(b',', rest))?;
         let (rest, value_bytes) = cut(rest, memchr::memrchr(b',', rest))?;
         let (key, key_bytes) = cut(rest, memchr::memrchr(b',', rest))?;
-        let action = Action::named(operation).ok_or(BadRecord::new("operation", "is none that is known"))?;
+        let action = Action::named(operation).ok_or_else(|| UNKNOWN.found(operation))?;
         let request = Request {
             at_ns: Some(time_ns(time, 1_000_000_000).ok_or(BadRecord::number("timestamp"))?),
             ttl_ns: ttl_ns(number(ttl).ok_or(BadRecord::number("TTL"))?),
