@@ -35,9 +35,9 @@ pub struct Stats {
 /// What hosts did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrafficStats {
-    /// Stores and deletes.
+    /// Stores and deletes. Here and below those that failed do not count: a delete of a key that is not there, say.
     pub changes: u64,
-    /// Retrieves, exists and lists.
+    /// Retrieves, exists and lists. Who found nothing has failed.
     pub lookups: u64,
     /// Bytes of values that were stored. Drives that are not kvssd count in units of 512 000.
     pub stored_bytes: u64,

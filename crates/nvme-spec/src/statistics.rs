@@ -56,9 +56,9 @@ pub struct StatisticsPage {
     pub stored_bytes: U64,
     /// Bytes of values and lists that hosts got.
     pub retrieved_bytes: U64,
-    /// Stores and deletes that hosts made.
+    /// Stores and deletes that hosts made. Here and below those that failed do not count.
     pub changes: U64,
-    /// Retrieves, exists and lists that hosts made.
+    /// Retrieves, exists and lists that hosts made, and that found something.
     pub lookups: U64,
     /// Name of the firmware, padded with zeros.
     pub design: [u8; 32],

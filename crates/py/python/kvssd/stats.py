@@ -54,7 +54,7 @@ class FirmwareStats(TypedDict):
 
 
 class TrafficStats(TypedDict):
-    """What all hosts did since a drive on the wire is served."""
+    """What all hosts did since a drive on the wire is served. Calls that failed do not count, and who found no key has failed."""
 
     changes: int
     lookups: int
