@@ -108,28 +108,32 @@ fn packed(trace: &RunTrace, path: &Path) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Shows and writes those runs that were done, if others were interrupted.
+/// Shows and writes those runs that were done, if others were interrupted. Where the drive of a design is full, say, those of the designs before
+/// it: which of the others were done by then, hangs on the machine.
 fn show_done(
     experiments: &[Experiment],
     results: Vec<(usize, Result<Vec<RunReport>, Failure>)>,
     files: &Files,
 ) -> Outcome {
+    let is_interrupt = |why: &Failure| matches!(why, Failure::Sim(SimError::Interrupted));
     let (mut done, mut runs, mut failure) = (Vec::new(), Vec::new(), None);
     for (number, result) in results {
         match result {
-            Ok(run) => {
+            Ok(run) if failure.as_ref().is_none_or(is_interrupt) => {
                 done.push(experiments[number].clone());
                 runs.push(run);
             }
+            Ok(_) => {}
             Err(why) => failure = failure.or(Some(why)),
         }
     }
     match failure {
         None => show(&done, &runs, files, files.take_stdout()),
-        Some(interrupted @ Failure::Sim(SimError::Interrupted)) if !done.is_empty() => {
-            say(&format!("{} of {} designs were done before the interrupt", done.len(), experiments.len()));
-            let failure = format!("interrupted: {} of {} designs are here", done.len(), experiments.len());
-            show_with(Some(failure), &done, &runs, files, files.take_stdout()).and(Err(interrupted))
+        Some(why) if !done.is_empty() => {
+            let when = if is_interrupt(&why) { " before the interrupt" } else { "" };
+            say(&format!("{} of {} designs were done{when}", done.len(), experiments.len()));
+            let failure = format!("{why}: {} of {} designs are here", done.len(), experiments.len());
+            show_with(Some(failure), &done, &runs, files, files.take_stdout()).and(Err(why))
         }
         Some(why) => Err(why),
     }

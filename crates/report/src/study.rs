@@ -94,6 +94,7 @@ impl Study {
         let found = runs.iter().zip(workloads(runs)).filter_map(|(run, workload)| found(at(run), run, workload));
         let found = found.collect();
         let mut study = Study { facts: facts(document), ..Study::default() };
+        study.note("ended early", document["failure"].as_str().map(str::to_owned).into_iter().collect());
         study.arrange(found, document["failure"].as_str().unwrap_or("it is empty"))?;
         Ok(study)
     }

@@ -205,3 +205,24 @@ fn what_was_done_before_an_interrupt_is_shown_and_kept() {
     let runs = desk::runs(&desk.read("runs.json"));
     assert_eq!((runs.len(), runs[0]["design"].as_str()), (1, Some("kaml")));
 }
+
+#[test]
+fn what_was_done_beside_a_drive_that_is_full_is_shown_and_kept() {
+    let desk = Desk::new();
+    // The second has a table for fewer pairs, and the third is none of those before it.
+    let bench = "bench --quiet --scale 1/512 --value-bytes 30 --records 70000 --overwrites 0 --operations 10";
+    let output =
+        desk.run(&format!("{bench} --design plus --design kaml --design tessera --json runs.json --html runs.html"));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        message.starts_with("kvssd: 1 of 3 designs were done\nkvssd: the drive of design kaml is full"),
+        "{message}"
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("plus"));
+    for file in ["runs.json", "runs.html"] {
+        assert!(desk.read(file).contains("--scale: 1 of 3 designs are here"), "{file}");
+    }
+    let runs = desk::runs(&desk.read("runs.json"));
+    assert_eq!((runs.len(), runs[0]["design"].as_str()), (1, Some("plus")));
+}
