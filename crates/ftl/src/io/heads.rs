@@ -28,9 +28,11 @@ impl Io<'_> {
 
     /// The head of the record at a place, if it is known to be the key's.
     pub(crate) fn known_head(&mut self, place: Grain, key: Key<'_>) -> Option<RecordHead> {
+        if !self.media.heads.is_on() {
+            return None;
+        }
         let record = self.record_at(place);
-        let heads = &mut self.media.heads;
-        heads.is_on().then(|| heads.find(record, key))?
+        self.media.heads.find(record, key)
     }
 
     fn record_at(&self, place: Grain) -> Record {
