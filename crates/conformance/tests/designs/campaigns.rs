@@ -51,7 +51,7 @@ fn a_tree_with_filters_loses_nothing() {
 fn no_design_loses_anything() {
     of_every_design(|design| {
         for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
-            let report = run(design, power_loss, 8, 300);
+            let report = run(design, power_loss, 200, 300);
             assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 300));
             assert!(report.pairs_moved > 1000 && report.operations_broken > 10, "{report:?}");
             // The first drive is one of small pairs, the second one of namespaces; so many keys split sections, and those of the
