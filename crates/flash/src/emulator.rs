@@ -1,6 +1,6 @@
 //! What an emulator does that no drive would.
 //!
-//! Figures of papers were measured on emulators. Where one hangs on what its emulator does, the testbed can be told to do the
+//! Figures of papers were measured on emulators. Where one depends on what its emulator does, the testbed can be told to do the
 //! same, one thing at a time, and so shows on which of them the figure hangs (docs/TESTBEDS.md).
 
 use serde::{Deserialize, Serialize};

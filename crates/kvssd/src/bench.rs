@@ -109,7 +109,7 @@ fn packed(trace: &RunTrace, path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Shows and writes those runs that were done, if others were interrupted. Where the drive of a design is full, say, those of the designs before
-/// it: which of the others were done by then, hangs on the machine.
+/// it: which of the others were done by then depends on the machine.
 fn show_done(
     experiments: &[Experiment],
     results: Vec<(usize, Result<Vec<RunReport>, Failure>)>,

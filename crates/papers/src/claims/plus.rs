@@ -92,7 +92,7 @@ const EMULATOR: &[Assumption] = &[
     ),
 ];
 
-/// What plus.8 hangs on most. The emulator's public code does so; the paper counts what collection writes of the table (figure 3), so that it
+/// What plus.8 depends on most. The emulator's public code does so; the paper counts what collection writes of the table (figure 3), so that it
 /// proves nothing of the paper's runs.
 const OF_SMALL_VALUES: &[Assumption] =
     &[Assumption::guess("a pair that is moved dirties no section", &[("emulator.moves_dirty_nothing", "true")])];

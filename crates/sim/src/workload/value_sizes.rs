@@ -88,7 +88,7 @@ impl ValueSizes {
         }
     }
 
-    /// The mean over all values of what hangs on a size, from a sample of them.
+    /// The mean over all values of what depends on the size, from a sample of them.
     pub(crate) fn mean_of(&self, of_size: impl Fn(u32) -> f64) -> f64 {
         match self.law {
             Law::Constant => of_size(self.bytes_max),
