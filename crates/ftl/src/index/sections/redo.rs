@@ -109,12 +109,6 @@ impl<F: SectionForm> Sections<F> {
 
     /// As [`Index::end_redo`](crate::index::Index::end_redo).
     pub(crate) fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        for (number, bytes) in std::mem::take(&mut self.redo.dirty) {
-            if self.directory[number as usize].cached == Ticket::NONE {
-                self.take_back(io, number, bytes)?;
-            }
-        }
-        self.redo = Redo::default();
         // What was only looked at leaves: were it changed beyond the budget, the next checkpoint would not fit what is kept for it.
         let mut brought = std::mem::take(&mut self.cache);
         while let Some(cached) = brought.pop() {
@@ -122,6 +116,12 @@ impl<F: SectionForm> Sections<F> {
             let is_changed = cached.dirty || cached.moved;
             self.directory[number as usize].cached = if is_changed { self.cache.push(cached) } else { Ticket::NONE };
         }
+        for (number, bytes) in std::mem::take(&mut self.redo.dirty) {
+            if self.directory[number as usize].cached == Ticket::NONE {
+                self.take_back(io, number, bytes)?;
+            }
+        }
+        self.redo = Redo::default();
         self.surplus_bytes = self.cache.bytes();
         let shares = self.directory.iter().map(|entry| match entry.cached {
             Ticket::NONE => entry.bytes as usize,
