@@ -44,7 +44,7 @@ pub enum SimError {
     },
     /// The drive is too small for the records.
     #[error(
-        "the drive of design {design} is full after {stored} of {records} records: ask for fewer records, smaller values, a larger --scale or, where it is the index in DRAM that is full, more memory.dram_bytes"
+        "the drive of design {design} is full after {stored} of {records} records: ask for fewer records, smaller values or a larger --scale"
     )]
     Full {
         /// The design.
