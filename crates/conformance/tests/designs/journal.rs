@@ -3,7 +3,7 @@
 use kvssd_conformance::{Drive, Medium};
 use kvssd_types::{Command, NamespaceId};
 
-/// On a volatile drive each flush fills a program unit up with padding. A journal that did not count it would be eight times as long as its share.
+/// On a volatile drive each flush fills a program unit up with padding. A journal that did not count it would be up to eight times as long as its share.
 #[test]
 fn what_fills_units_up_counts_as_journal() {
     let design = kvssd_designs::named("original").unwrap();

@@ -7,8 +7,8 @@
 //!
 //! In one life of its superblock a place holds one record, so a cached head always belongs to that record; a miss says nothing. The cache is
 //! memory beside the drive's DRAM, for media whose pages are expensive to read: virtual times are the same with and without it. It begins
-//! small, and doubles where it is full and heads are asked for that it does not have: with memory that the medium gives up of what it has for pages
-//! ([`Backing::give_up`]), as far as [`Backing::heads_bytes`].
+//! small, and doubles where half of it is used and heads are asked for that it does not have: with memory that the medium gives up of what it has
+//! for pages ([`Backing::give_up`]), as far as [`Backing::heads_bytes`].
 
 use crate::layout::address::Grain;
 use crate::layout::record::RecordHead;
@@ -173,7 +173,7 @@ impl Heads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kvssd_flash::{Geometry, RopeBacking};
+    use kvssd_flash::{Profile, RopeBacking};
 
     fn key(bytes: &[u8]) -> Key<'_> {
         Key::new(bytes).unwrap()
@@ -185,18 +185,8 @@ mod tests {
 
     /// A medium with so many bytes to give.
     fn medium(bytes: u64) -> RopeBacking {
-        let geometry = Geometry {
-            channels: 1,
-            dies_per_channel: 1,
-            blocks_per_die: 1,
-            pages_per_block: 1,
-            pages_per_program: 1,
-            page_bytes: 512,
-            oob_bytes: 64,
-            superblock_dies: 0,
-            read_bytes_min: 0,
-        };
-        RopeBacking::new(geometry).giving(bytes)
+        let small = ("geometry.blocks_per_die".to_owned(), "16".to_owned());
+        RopeBacking::new(Profile::load("kvvirt", &[small]).unwrap().geometry).giving(bytes)
     }
 
     #[test]
