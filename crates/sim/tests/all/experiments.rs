@@ -33,6 +33,22 @@ fn an_experiment_that_was_written_and_read_is_the_same() {
     }
 }
 
+/// Hosts and pairs lie flat among the fields of the work: there too a field that nobody knows is refused, and the order is that of older reports.
+#[test]
+fn a_field_that_nobody_knows_is_refused() {
+    let text = serde_json::to_string(&experiments()[0]).unwrap();
+    let flat =
+        "\"threads\":20,\"queue_depth\":1,\"rate_per_s\":null,\"batch_pairs\":1,\"key_bytes\":8,\"value_bytes\":1000,";
+    assert!(text.contains(flat), "{text}");
+    for known in ["\"threads\":", "\"key_bytes\":", "\"records\":"] {
+        let more = text.replacen(known, &format!("\"cabbage\":1,{known}"), 1);
+        let why = serde_json::from_str::<Experiment>(&more).unwrap_err().to_string();
+        assert!(why.contains("unknown field `cabbage`"), "{why}");
+        let less = text.replacen(known, "\"cabbage\":", 1);
+        assert!(serde_json::from_str::<Experiment>(&less).is_err(), "{less}");
+    }
+}
+
 #[test]
 fn a_design_that_is_another_one_here_is_refused() {
     let mut experiment = experiments().swap_remove(0);
