@@ -3,7 +3,7 @@
 use crate::trace::TraceError;
 use crate::workload::WorkloadError;
 use kvssd_flash::ProfileError;
-use kvssd_ftl::DesignError;
+use kvssd_ftl::{DesignError, Lack};
 use kvssd_model::EstimateError;
 use kvssd_types::{KvError, Reply, UnknownName};
 use thiserror::Error;
@@ -43,10 +43,10 @@ pub enum SimError {
         design: String,
     },
     /// The drive is too small for the records.
-    #[error(
-        "the drive of design {design} is full after {stored} of {records} records: ask for fewer records, smaller values or a larger --scale"
-    )]
+    #[error("the {} of design {design} is full after {stored} of {records} records: ask for {}", what.name(), what.remedy())]
     Full {
+        /// What of it is full.
+        what: Exhausted,
         /// The design.
         design: String,
         /// The records that fitted.
@@ -77,6 +77,38 @@ pub enum SimError {
     /// The user wants it to end.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// What a full drive has no more of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exhausted {
+    /// Flash.
+    Flash,
+    /// Places for keys in its index.
+    Index,
+}
+
+impl Exhausted {
+    /// Of what the last command lacked, which was refused with [`KvError::CapacityExceeded`].
+    #[must_use]
+    pub fn of(lacks: &[Lack]) -> Self {
+        let is_index = !lacks.is_empty() && lacks.iter().all(|lack| matches!(lack, Lack::InNamespace(_)));
+        if is_index { Exhausted::Index } else { Exhausted::Flash }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Exhausted::Flash => "drive",
+            Exhausted::Index => "index",
+        }
+    }
+
+    fn remedy(self) -> &'static str {
+        match self {
+            Exhausted::Flash => "fewer records, smaller values or a larger --scale",
+            Exhausted::Index => "fewer records, more of memory.dram_bytes or a larger --scale",
+        }
+    }
 }
 
 impl SimError {

@@ -42,7 +42,7 @@ pub mod workload;
 pub use bench::Bench;
 pub use chrome_trace::{RunTrace, TraceWindow};
 pub use comparison::comparison;
-pub use error::SimError;
+pub use error::{Exhausted, SimError};
 pub use experiment::{Experiment, Filled, Filling};
 pub use host::{HostPlan, Hosts, Pace, Turn};
 pub use interval::{Columns, Interval};

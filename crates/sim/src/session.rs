@@ -13,7 +13,7 @@ use self::batches::Batches;
 use self::phase::Limit;
 use self::scans::Scan;
 use crate::baseline::Baseline;
-use crate::error::SimError;
+use crate::error::{Exhausted, SimError};
 use crate::host::HostPlan;
 use crate::measured::Measured;
 use crate::report::{Run, Subject};
@@ -245,7 +245,8 @@ impl Session {
                     true => self.device.engine().utilization().pairs,
                     false => self.versions.len() as u64 - 1,
                 };
-                SimError::Full { design, stored, records: self.setup.records.max(stored + 1) }
+                let what = Exhausted::of(self.device.engine().lacks());
+                SimError::Full { what, design, stored, records: self.setup.records.max(stored + 1) }
             }
             other => SimError::Drive(other),
         }

@@ -215,7 +215,7 @@ fn what_was_done_beside_a_drive_that_is_full_is_shown_and_kept() {
         desk.run(&format!("{bench} --design plus --design kaml --design tessera --json runs.json --html runs.html"));
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(
-        message.starts_with("kvssd: 1 of 3 designs were done\nkvssd: the drive of design kaml is full"),
+        message.starts_with("kvssd: 1 of 3 designs were done\nkvssd: the index of design kaml is full"),
         "{message}"
     );
     assert_eq!(output.status.code(), Some(2));

@@ -16,7 +16,7 @@ pub use benchmark::DbBenchmark;
 use self::memory::Memory;
 use self::scan::Scan;
 use crate::baseline::Baseline;
-use crate::error::SimError;
+use crate::error::{Exhausted, SimError};
 use crate::measured::Measured;
 use crate::report::{Run, Subject};
 use kvssd_device::Device;
@@ -298,8 +298,9 @@ impl DbBenchSession {
         match completion.reply {
             Ok(_) => Ok(completion.done),
             Err(KvError::CapacityExceeded) => {
-                let stored = self.device.engine().utilization().pairs;
-                Err(SimError::Full { design: self.design.to_owned(), stored, records: self.memory.records() })
+                let (engine, design) = (self.device.engine(), self.design.to_owned());
+                let (what, stored) = (Exhausted::of(engine.lacks()), engine.utilization().pairs);
+                Err(SimError::Full { what, design, stored, records: self.memory.records() })
             }
             Err(other) => Err(SimError::Drive(other)),
         }

@@ -6,7 +6,7 @@ use kvssd_device::Device;
 use kvssd_flash::RopeBacking;
 use kvssd_ftl::Design;
 use kvssd_measure::Observer;
-use kvssd_sim::SimError;
+use kvssd_sim::{Exhausted, SimError};
 use kvssd_types::{Command, KEY_BYTES_MAX, KvError, Nanos, Pattern, StoreCondition, Value};
 
 /// How often the observer is told, in stores.
@@ -63,7 +63,8 @@ impl Drives {
             match completion.reply {
                 Ok(_) => {}
                 Err(KvError::CapacityExceeded) => {
-                    return Err(SimError::Full { design: design.name.to_owned(), stored: record, records });
+                    let (what, design) = (Exhausted::of(device.engine().lacks()), design.name.to_owned());
+                    return Err(SimError::Full { what, design, stored: record, records });
                 }
                 Err(other) => return Err(SimError::Drive(other)),
             }

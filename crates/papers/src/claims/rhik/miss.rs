@@ -6,9 +6,9 @@ use super::{ASYNC_DEPTH, Drives, HIGHER, drawn};
 use crate::claims::{Claim, Findings, Verdict, scale_name};
 use kvssd_ftl::Design;
 use kvssd_measure::Observer;
-use kvssd_sim::SimError;
 use kvssd_sim::replay::{ReplaySetup, Trace};
 use kvssd_sim::trace::{BadLines, TraceName, TraceReader};
+use kvssd_sim::{Exhausted, SimError};
 
 /// The index of each cluster over its cache. The paper says of four of its eight that they need very little (022, 026, 052, 072), of two
 /// that they need significantly more (083, 096), and names no figure; these are estimates.
@@ -70,7 +70,8 @@ impl Drives {
             return Err(SimError::WrongAnswers(wrong));
         }
         if counts.refused_full > 0 {
-            return Err(SimError::Full { design: design.name.to_owned(), stored: counts.pairs, records: objects });
+            let (what, design) = (Exhausted::Flash, design.name.to_owned());
+            return Err(SimError::Full { what, design, stored: counts.pairs, records: objects });
         }
         let ratio = report.index.cache_hit_ratio.map_or(0.0, |hits| 1.0 - hits);
         Ok(Misses { ratio, reads: report.index.flash_reads_per_lookup_mean })
