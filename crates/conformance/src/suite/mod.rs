@@ -95,7 +95,7 @@ pub static SUITE: [Check; 38] = checks! {
     namespaces::indexes_of_all_kinds_share_a_drive_and_its_batches on ROPES;
     namespaces::many_logs_share_a_drive_that_is_nearly_full on BOTH;
     namespaces::a_namespace_keeps_to_its_logs_however_often_they_are_written_over on ROPES;
-    namespaces::the_collector_of_many_logs_comes_to_rest_on_a_full_drive on ROPES;
+    namespaces::the_collector_of_many_logs_comes_to_rest_on_a_full_drive on BOTH;
     namespaces::a_number_comes_back_as_often_as_it_is_given_back on ROPES;
     lives::namespaces_come_and_go_over_many_lives on ROPES;
     lives::a_nearly_full_drive_takes_all_of_a_batch_or_nothing on ROPES;

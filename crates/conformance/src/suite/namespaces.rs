@@ -4,6 +4,7 @@ use crate::namespaced::{NamespacedDrive, few_logs, key_of, many_logs};
 use crate::selection::indexes;
 use crate::trial::Trial;
 use kvssd_ftl::NamespaceAttributes;
+use kvssd_ftl::index::BytesFor;
 use kvssd_types::{Command, NamespaceId, Reply};
 
 fn index(name: &str) -> NamespaceAttributes {
@@ -65,8 +66,9 @@ pub(super) fn a_namespace_keeps_to_its_logs_however_often_they_are_written_over(
 }
 
 /// No more is to be kept free than the capacity leaves, or the collector moves what lives around for nothing. A tree of tables has no
-/// such bound: what it merges dies, and what lies beside that is moved. At rest a drive as full as this one moves 1.2 to 1.8 pairs a
-/// store, the more the less its index takes; one that keeps four superblocks free too many moves 2.1 to 3.6.
+/// such bound: what it merges dies, and what lies beside that is moved. At rest a drive as full as this one moves 1.1 to 1.4 pairs a
+/// store, and up to 2.2 where its index is written to flash, since that opens a superblock on each target; one that keeps four superblocks free
+/// too many moves 1.9 to 2.4, and 5.7.
 pub(super) fn the_collector_of_many_logs_comes_to_rest_on_a_full_drive(trial: &Trial) {
     const STORES: u64 = 3000;
     if trial.is_ordered() {
@@ -83,8 +85,9 @@ pub(super) fn the_collector_of_many_logs_comes_to_rest_on_a_full_drive(trial: &T
     }
     let moved = drive.engine.gc_counters().pairs_moved - before;
     let written = drive.engine.index_counters().bytes_written;
+    let pairs_a_store_max = if written == BytesFor::default() { 2 } else { 3 };
     assert!(
-        moved < STORES * 2,
+        moved < STORES * pairs_a_store_max,
         "{moved} pairs were moved for {STORES} stores, and the index wrote {written:?}: is its footprint in the capacity?"
     );
     drive.verify_all();
