@@ -25,6 +25,15 @@ pub(crate) fn to_bytes(buffer: Bytes) -> Bytes {
     buffer
 }
 
+/// Whether a buffer of that format (PEP 3118, with the letters of ctypes) holds addresses in place of what is meant: objects, `z` and `Z` for
+/// strings elsewhere, `P`, `&` and `X` for pointers. Between colons are names, and `Z` before a kind of number makes it complex.
+fn has_pointers(format: &str) -> bool {
+    format.split(':').step_by(2).any(|kinds| {
+        let complex_out = kinds.replace("Zf", "").replace("Zd", "").replace("Zg", "");
+        complex_out.contains(['O', 'P', 'X', 'Z', 'z', '&'])
+    })
+}
+
 impl Deref for Bytes {
     type Target = [u8];
 
@@ -45,9 +54,8 @@ impl<'py> FromPyObject<'_, 'py> for Bytes {
             PyTypeError::new_err(format!("keys and values are bytes, or a buffer such as a NumPy array, not {kind}"))
         };
         let view = PyMemoryView::from(&object).map_err(|_| wrong())?;
-        // An array of objects has pointers in its buffer. Between colons are names.
         let format: String = view.getattr("format")?.extract()?;
-        if format.split(':').step_by(2).any(|kinds| kinds.contains('O')) {
+        if has_pointers(&format) {
             return Err(wrong());
         }
         Ok(Bytes(view.call_method0("tobytes")?.extract()?))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,3 +69,20 @@ def test_a_field_has_any_name(store: kvssd.Store) -> None:
     for objects in ([("a", "O")], [("a", [("O", "O")])]):
         with pytest.raises(TypeError, match="not ndarray"):
             store[b"objects"] = numpy.zeros(1, dtype=objects)
+
+
+def test_an_array_of_addresses_is_refused(store: kvssd.Store) -> None:
+    text = ctypes.create_string_buffer(b"text")
+    addresses = (ctypes.c_char_p * 1)(b"text"), (ctypes.c_wchar_p * 1)("text"), (ctypes.c_void_p * 1)(1)
+    for wrong in (*addresses, (ctypes.POINTER(ctypes.c_char) * 1)(), ctypes.CFUNCTYPE(None)()):
+        with pytest.raises(TypeError, match="keys and values are bytes"):
+            store[b"key"] = wrong
+    store[b"key"] = text
+    assert store[b"key"] == b"text\0"
+
+
+def test_complex_numbers_are_no_addresses(store: kvssd.Store) -> None:
+    numpy = pytest.importorskip("numpy")
+    for kind in ("complex64", "complex128", "clongdouble"):
+        store[b"key"] = numbers = numpy.ones(2, dtype=kind)
+        assert store[b"key"] == numbers.tobytes()

@@ -575,3 +575,16 @@ def test_who_has_a_deleted_namespace_touches_nothing_of_what_gets_its_number(sto
             call()
     assert dict(new) == {b"key": b"new"}
     assert repr(old).startswith(f"<kvssd.Namespace {new.id}: there is no namespace {new.id} any more")
+
+
+def test_what_went_wrong_leaves_a_store_that_a_transaction_keeps_open(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError) as raised, kvssd.open(tmp_path / "drive.kv", create_bytes=64 << 20) as store:
+        transaction = store.transaction().__enter__()
+        raise ZeroDivisionError
+    if sys.version_info >= (3, 11):
+        assert raised.value.__notes__ == ["the store stays open: a transaction is open: end it before the store is closed"]
+    transaction.__exit__(None, None, None)
+    with pytest.raises(kvssd.RefusedError, match="a transaction is open"), store:
+        transaction = store.transaction().__enter__()
+    transaction.__exit__(None, None, None)
+    store.close()

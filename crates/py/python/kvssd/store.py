@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Literal, cast
 
-from kvssd._kvssd import Error, InvalidError, OpenError, RawStore
+from kvssd._kvssd import Error, InvalidError, OpenError, RawStore, RefusedError
 from kvssd.changes import Batch, Isolation, Transaction
 from kvssd.namespace import Namespace
 from kvssd.numbers import U64_MAX, beyond
@@ -105,7 +106,14 @@ class Store(Namespace):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except RefusedError as refused:
+            # Whoever caught this one would miss what went wrong.
+            if error is None:
+                raise
+            if sys.version_info >= (3, 11):
+                error.add_note(f"the store stays open: {refused}")
 
     def flush(self) -> None:
         """Write out what the write buffer holds. Nothing becomes safer by it."""
