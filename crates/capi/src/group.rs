@@ -119,6 +119,23 @@ impl GroupCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kvssd_host::NamespaceAttributes;
+
+    #[test]
+    fn keys_of_the_largest_values_are_all_met_from_the_greatest_down() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = kvssd_host::Store::open(folder.path().join("drive.kv"), Default::default()).unwrap();
+        let attributes = NamespaceAttributes { is_ordered: true, ..NamespaceAttributes::PLAIN };
+        let pairs = store.create_namespace(attributes).unwrap();
+        let value = vec![7; usize::try_from(store.stats().unwrap().value_bytes_max).unwrap()];
+        (0..5u8).for_each(|number| pairs.store(&[number], &value).unwrap());
+        let all = KeyGroup::of(&KvsKeyGroupFilter { bitmask: [0; 4], bit_pattern: [0; 4] }).unwrap();
+        let (mut cursor, mut met) = (GroupCursor::new(all, Order::Descending), Vec::new());
+        while !cursor.is_at_end() {
+            met.extend(cursor.next_page(pairs).unwrap());
+        }
+        assert_eq!(met, [4, 3, 2, 1, 0].map(|number| Box::from([number])));
+    }
 
     #[test]
     fn a_group_is_told_by_the_first_bits_of_a_key() {

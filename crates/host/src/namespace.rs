@@ -10,7 +10,7 @@ use crate::{Error, Keys, Pairs, Range, Store};
 use kvssd_cache::CacheAttributes;
 use kvssd_device::CacheInfo;
 use kvssd_ftl::NamespaceInfo;
-use kvssd_types::{Command, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
+use kvssd_types::{Command, IteratorId, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 use std::collections::BTreeSet;
 
 /// A namespace of a store: a key space of its own, with the calls of a store. After this store has deleted it, calls fail or go to a new
@@ -231,11 +231,29 @@ impl<'a> Namespace<'a> {
             Some(Reply::IteratorCreated(iterator)) => iterator,
             other => unreachable!("{other:?} does not answer the creation of an iterator"),
         };
-        let pairs = self.ask(Command::Seek { iterator, key, pairs_max: count });
+        let keys = self.keys_along(iterator, key, count);
         self.ask(Command::DestroyIterator { iterator })?;
-        match pairs? {
-            Some(Reply::Pairs(pairs)) => Ok(pairs.into_iter().map(|(key, _)| key).collect()),
-            other => unreachable!("{other:?} does not answer a seek"),
+        keys
+    }
+
+    /// At most `count` keys that an iterator gives from `key` on. A page of it ends after as many bytes as the largest value may have, whether or
+    /// not values are given: only an empty one is the end.
+    fn keys_along(&self, iterator: IteratorId, key: Option<Key<'_>>, count: u32) -> Result<Vec<Box<[u8]>>, Error> {
+        let (mut keys, mut left) = (Vec::new(), count);
+        let mut command = Command::Seek { iterator, key, pairs_max: count };
+        loop {
+            match self.ask(command)? {
+                Some(Reply::Pairs(pairs)) if pairs.is_empty() => return Ok(keys),
+                Some(Reply::Pairs(pairs)) => {
+                    left = left.saturating_sub(pairs.len() as u32);
+                    keys.extend(pairs.into_iter().map(|(key, _)| key));
+                }
+                other => unreachable!("{other:?} does not answer a seek"),
+            }
+            if left == 0 {
+                return Ok(keys);
+            }
+            command = Command::Next { iterator, pairs_max: left };
         }
     }
 

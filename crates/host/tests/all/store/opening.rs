@@ -87,6 +87,22 @@ fn a_cursor_meets_all_keys_and_an_ordered_namespace_lists_them_backwards() {
 }
 
 #[test]
+fn keys_are_listed_backwards_whatever_their_values_take() {
+    let desk = Desk::new();
+    let store = desk.store();
+    let attributes = NamespaceAttributes { is_ordered: true, ..NamespaceAttributes::PLAIN };
+    let ordered = store.create_namespace(attributes).unwrap();
+    let value = vec![7; usize::try_from(store.stats().unwrap().value_bytes_max).unwrap()];
+    let keys: Vec<Box<[u8]>> = (0..10u8).map(|number| [number].into()).collect();
+    keys.iter().for_each(|key| ordered.store(key, &value).unwrap());
+    let backwards: Vec<Box<[u8]>> = keys.iter().rev().cloned().collect();
+    assert_eq!(ordered.list_descending(None, 10).unwrap(), backwards);
+    assert_eq!(ordered.list_descending(None, 11).unwrap(), backwards);
+    assert_eq!(ordered.list_descending(Some(&[7]), 6).unwrap(), backwards[2..8]);
+    assert_eq!(ordered.list_descending(None, 0).unwrap(), backwards[..0]);
+}
+
+#[test]
 fn a_cursor_whose_keys_are_deleted_as_they_come_has_pages_of_one_length() {
     let desk = Desk::new();
     let store = desk.store();
