@@ -117,6 +117,18 @@ fn in_all<T>(
     })
 }
 
+/// Checks that a namespace is there that was found before the partitions were locked: another thread may have given its number to another one.
+fn check_living(partitions: &Partitions<'_>, namespace: &NamespaceInfo) -> Result<(), KvError> {
+    let is_it = |info: &NamespaceInfo| {
+        let (name, other) = (&namespace.attributes.name, &info.attributes.name);
+        (info.id, info.birth, other) == (namespace.id, namespace.birth, name)
+    };
+    match partitions.namespaces().iter().any(is_it) {
+        true => Ok(()),
+        false => Err(KvError::NoSuchNamespace(namespace.id)),
+    }
+}
+
 impl Backend for Image {
     fn execute(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
         if command.is_change() {
@@ -166,11 +178,17 @@ impl Backend for Image {
     }
 
     fn delete_namespace(&self, namespace: &NamespaceInfo) -> Result<(), Error> {
-        self.change(State::note_other, |partitions| partitions.delete_namespace(namespace.id))
+        self.change(State::note_other, |partitions| {
+            check_living(partitions, namespace)?;
+            partitions.delete_namespace(namespace.id)
+        })
     }
 
     fn set_cache(&self, namespace: &NamespaceInfo, cache: Option<CacheAttributes>) -> Result<(), Error> {
-        self.change(State::note_other, |partitions| partitions.set_cache(namespace.id, cache))
+        self.change(State::note_other, |partitions| {
+            check_living(partitions, namespace)?;
+            partitions.set_cache(namespace.id, cache)
+        })
     }
 
     fn caches(&self) -> Result<Vec<(NamespaceId, CacheInfo)>, Error> {
@@ -223,4 +241,36 @@ fn create(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<Vec<
     let identity = Some(files.image_number());
     let create = CreateDrive { preallocate, sync, value_bytes_max, cache_bytes, identity, partitions };
     Ok(Drive::create_all_in(files, path, &profile, &design, create)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_flash::SystemFiles;
+
+    #[test]
+    fn no_other_namespace_is_deleted_that_has_got_the_number_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { create_bytes: 128 << 20, partitions: 2, ..Options::default() };
+        let files: Arc<dyn Files> = Arc::new(SystemFiles);
+        let (image, _) = Image::open(&files, &folder.path().join("drive.kv"), &options).unwrap();
+        let make = |name: &str| {
+            let attributes = NamespaceAttributes { name: Some(name.to_owned()), ..NamespaceAttributes::PLAIN };
+            image.create_namespace(attributes).unwrap()
+        };
+        let info = |id| image.namespaces().unwrap().into_iter().find(|info| info.id == id).unwrap();
+        let first = info(make("a"));
+        image.delete_namespace(&first).unwrap();
+        let (mut made, mut number) = (make("a"), 0);
+        while made != first.id {
+            number += 1;
+            made = make(&format!("another {number}"));
+        }
+        let gone = Err(Error::NoNamespace { name: first.id.to_string() });
+        assert_eq!(image.delete_namespace(&first), gone);
+        assert_eq!(image.set_cache(&first, Some("lru budget=1000000".parse().unwrap())), gone);
+        let there = info(made);
+        assert_eq!(there.attributes.cache, None);
+        assert_eq!(image.delete_namespace(&there), Ok(()));
+    }
 }

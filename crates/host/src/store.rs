@@ -320,7 +320,12 @@ impl Store {
                 why: "namespace 1 stays: what names no namespace is in it".to_owned(),
             });
         }
-        self.drive()?.delete_namespace(&found)
+        match self.drive()?.delete_namespace(&found) {
+            Err(Error::NoNamespace { name: number }) if number == found.id.to_string() => {
+                Err(Error::NoNamespace { name: name.to_owned() })
+            }
+            deleted => deleted,
+        }
     }
 
     /// Writes out what the write buffer holds. Nothing becomes safer by it: what has returned is safe already.
