@@ -13,6 +13,7 @@ use kvssd_runtime::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 use kvssd_types::NamespaceId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Namespaces that a cache of this store is open in, each with its life.
 type Claimed = Mutex<BTreeSet<(NamespaceId, u64)>>;
@@ -22,6 +23,7 @@ type Claimed = Mutex<BTreeSet<(NamespaceId, u64)>>;
 pub(crate) struct Lives {
     made: RwLock<BTreeMap<NamespaceId, u64>>,
     claimed: Arc<Claimed>,
+    ended: AtomicU64,
 }
 
 /// A guard: while it is held, no namespace is made.
@@ -50,6 +52,16 @@ impl Lives {
         let id = make()?;
         *made.entry(id).or_default() += 1;
         Ok(id)
+    }
+
+    /// A namespace was deleted.
+    pub(crate) fn end(&self) {
+        self.ended.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many namespaces were deleted.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended.load(Ordering::SeqCst)
     }
 }
 

@@ -320,7 +320,10 @@ impl Store {
                 why: "namespace 1 stays: what names no namespace is in it".to_owned(),
             });
         }
-        match self.drive()?.delete_namespace(&found) {
+        let deleted = self.drive()?.delete_namespace(&found);
+        // It may be gone although the call failed.
+        self.lives.end();
+        match deleted {
             Err(Error::NoNamespace { name: number }) if number == found.id.to_string() => {
                 Err(Error::NoNamespace { name: name.to_owned() })
             }

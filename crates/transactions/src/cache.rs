@@ -124,6 +124,14 @@ impl Cache {
         }
     }
 
+    /// Forgets all records.
+    pub(crate) fn clear(&mut self) {
+        self.table.clear();
+        self.ring.clear();
+        self.vacant.clear();
+        (self.bytes, self.hand) = (0, 0);
+    }
+
     /// Bytes that are taken.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -208,6 +216,22 @@ mod tests {
         let is_there = [b"a", b"b", b"c", b"d"].map(|key| cache.get(record(key)).is_some());
         assert_eq!(is_there, [true, false, true, true]);
         assert_eq!(cache.counters(), CacheCounters { hits: 4, misses: 1, evictions: 1 });
+    }
+
+    #[test]
+    fn a_cache_that_was_cleared_has_nothing_and_goes_on() {
+        let mut cache = Cache::new(2 * entry_bytes(100));
+        for key in [b"a", b"b", b"c"] {
+            cache.put(record(key), cached(100, 0));
+        }
+        cache.clear();
+        assert!([b"a", b"b", b"c"].iter().all(|key| cache.get(record(key)).is_none()));
+        assert_eq!(cache.bytes(), 0);
+        for key in [b"d", b"e", b"f"] {
+            cache.put(record(key), cached(100, 1));
+        }
+        let is_there = [b"d", b"e", b"f"].map(|key| cache.get(record(key)).is_some());
+        assert_eq!(is_there, [false, true, true]);
     }
 
     #[test]

@@ -81,6 +81,11 @@ impl TransactionManager {
         transaction
     }
 
+    /// Forgets what the cache keeps of the drive: somebody has changed what no transaction is using.
+    pub fn forget_records(&mut self) {
+        self.cache.clear();
+    }
+
     /// Goes on with an access (TransactionRead, TransactionUpdate, TransactionInsert).
     ///
     /// # Panics

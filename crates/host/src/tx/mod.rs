@@ -29,7 +29,8 @@
 //!
 //! A transaction that is dropped is aborted. One thread must not wait within a transaction for another one of its own.
 //!
-//! Not supported: retrying an aborted transaction, and changes to the drive by anybody else meanwhile.
+//! Not supported: retrying an aborted transaction, and changes by anybody else to pairs that transactions use, not even between these: the cache
+//! keeps what was read, unless [`TransactionOptions::cache_bytes`] is 0. A namespace may be deleted while no transaction uses it.
 
 mod error;
 mod port;
@@ -67,6 +68,8 @@ struct State {
     manager: TransactionManager,
     /// The transactions that wait; a woken one is removed.
     waiting: BTreeMap<TransactionId, Arc<Condvar>>,
+    /// Namespaces that were deleted before the cache had what it has.
+    namespaces_ended: u64,
 }
 
 /// A transaction that is in progress.
@@ -85,7 +88,9 @@ impl<P: Port> Transactions<P> {
     #[must_use]
     pub fn new(port: P, options: &TransactionOptions) -> Self {
         let manager = TransactionManager::new(options);
-        Transactions { owner: Owner::here(), port, state: Mutex::new(State { manager, waiting: BTreeMap::new() }) }
+        let namespaces_ended = port.namespaces_ended();
+        let state = State { manager, waiting: BTreeMap::new(), namespaces_ended };
+        Transactions { owner: Owner::here(), port, state: Mutex::new(state) }
     }
 
     /// Begins a transaction.
@@ -115,7 +120,7 @@ impl<P: Port> Transactions<P> {
         is_unwanted: Option<fn() -> bool>,
     ) -> Result<Transaction<'_, P>, TransactionError> {
         self.check_owner()?;
-        let id = self.lock().manager.begin(isolation);
+        let id = self.lock().begin(isolation, self.port.namespaces_ended());
         let mut transaction =
             Transaction { transactions: self, id, bell: Arc::default(), view: None, is_putting: false, is_unwanted };
         if isolation == Isolation::Snapshot {
@@ -151,6 +156,15 @@ impl<P: Port> Transactions<P> {
 }
 
 impl State {
+    /// Begins a transaction, which sees nothing of namespaces that were deleted.
+    fn begin(&mut self, isolation: Isolation, namespaces_ended: u64) -> TransactionId {
+        if self.namespaces_ended < namespaces_ended {
+            self.namespaces_ended = namespaces_ended;
+            self.manager.forget_records();
+        }
+        self.manager.begin(isolation)
+    }
+
     /// Wakes the transactions that may go on.
     fn wake(&mut self) {
         for woken in self.manager.woken() {

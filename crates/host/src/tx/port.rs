@@ -37,6 +37,11 @@ pub trait Port: Send + Sync {
 
     /// Ends a view.
     fn destroy_view(&self, view: Self::View);
+
+    /// How many namespaces were deleted: another one may have their numbers. Transactions that begin behind a deletion see it.
+    fn namespaces_ended(&self) -> u64 {
+        0
+    }
 }
 
 /// A store, with all its namespaces. A view is an iterator of each namespace whose keys have an order; others have none.
@@ -78,9 +83,14 @@ impl Port for Store {
             let _ = self.execute_in(namespace, Command::DestroyIterator { iterator });
         }
     }
+
+    fn namespaces_ended(&self) -> u64 {
+        self.lives().ended()
+    }
 }
 
-/// A drive that others use as well. While transactions run, they change only what these neither read nor write.
+/// A drive that others use as well. They change only pairs that no transaction reads or writes, neither meanwhile nor later: a cache keeps what was
+/// read. A namespace may be deleted while no transaction uses it.
 impl<P: Port> Port for Arc<P> {
     type View = P::View;
 
@@ -102,5 +112,9 @@ impl<P: Port> Port for Arc<P> {
 
     fn destroy_view(&self, view: Self::View) {
         P::destroy_view(self, view);
+    }
+
+    fn namespaces_ended(&self) -> u64 {
+        P::namespaces_ended(self)
     }
 }

@@ -385,6 +385,28 @@ fn a_put_that_fails_is_no_commit_or_in_doubt() {
 }
 
 #[test]
+fn nothing_of_a_deleted_namespace_is_read_in_another_one_with_its_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { create_bytes: 64 << 20, ..Options::default() };
+    let store = Arc::new(Store::open(folder.path().join("drive.kv"), options).unwrap());
+    let make = || store.create_namespace(NamespaceAttributes::PLAIN).unwrap().id();
+    let bank = Transactions::new(Arc::clone(&store), &TransactionOptions::default());
+    let table = make();
+    let mut transaction = bank.begin(Isolation::TwoPhaseLocking).unwrap();
+    transaction.write(table, b"a", b"old").unwrap();
+    transaction.commit().unwrap();
+    store.delete_namespace(&table.to_string()).unwrap();
+    let of_none = bank.begin(Isolation::TwoPhaseLocking).unwrap().read(table, b"a");
+    assert_eq!(of_none, Err(TransactionError::Drive(Error::NoNamespace { name: table.to_string() })));
+    while make() != table {}
+    for isolation in [Isolation::TwoPhaseLocking, Isolation::Optimistic] {
+        let mut transaction = bank.begin(isolation).unwrap();
+        assert_eq!(transaction.read(table, b"a"), Ok(None));
+        transaction.insert(table, b"a", b"new").unwrap();
+    }
+}
+
+#[test]
 fn handles_go_to_other_threads() {
     let bank = Arc::new(Transactions::new(Memory::default(), &TransactionOptions::default()));
     thread::scope(|scope| {
