@@ -208,7 +208,8 @@ impl<'a> Namespace<'a> {
     }
 
     /// At most `count` keys in the index's own order, from `from` or the next key on. The order is stable while no key
-    /// is stored or deleted.
+    /// is stored or deleted. A drive on the wire gives 4096 at the most, and fewer than `count` need not be all then: [`Namespace::keys`] goes to
+    /// the end.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`].

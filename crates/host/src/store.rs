@@ -182,7 +182,8 @@ impl Store {
     }
 
     /// At most `count` keys in the index's own order, from `from` on, or the next one when that is not there. The order stays as
-    /// it is while no key comes or goes.
+    /// it is while no key comes or goes. A drive on the wire gives 4096 at the most, and fewer than `count` need not be all then:
+    /// [`Store::keys`] goes to the end.
     ///
     /// # Errors
     /// As [`Store::retrieve`].
