@@ -18,7 +18,7 @@ use kvssd_cache::{CachePlan, Counts, KeyedCache, LeavingPair};
 use kvssd_runtime::sync::{Mutex, MutexGuard, PoisonError};
 use kvssd_runtime::time::Instant;
 use kvssd_types::{Key, NamespaceId, Nanos, OwnedKey, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A pair of more than this part of the budget is large: the drive is asked whether it could hold it before others leave.
@@ -41,6 +41,8 @@ struct State {
     cache: KeyedCache,
     /// Pairs that threads are about to store, by the hashes of their keys: a miss of such a key says nothing about it.
     storing: BTreeMap<u64, u32>,
+    /// Those of them that may have gone with a pair of the same key, which another thread deleted meanwhile.
+    overtaken: BTreeSet<u64>,
     /// Evicted pairs that may still be there, since the drive was not reached. Until they are deleted, no pair is admitted.
     owed: Vec<OwnedKey>,
     /// Counts stores that have ended: what a command found before one of them is out of date.
@@ -76,14 +78,6 @@ impl PairCache {
     /// ([`Namespace::set_cache`]). And as [`Namespace::retrieve`] and [`Namespace::delete`].
     pub fn open(namespace: Namespace<'_>, plan: &CachePlan) -> Result<Self, Error> {
         namespace.check_owner()?;
-        let state = State {
-            cache: KeyedCache::within(plan, u64::MAX),
-            storing: BTreeMap::new(),
-            owed: Vec::new(),
-            stores_ended: 0,
-            hits: 0,
-            misses: 0,
-        };
         let living = namespace.store_of().lives().hold();
         let cache = PairCache {
             namespace: namespace.id(),
@@ -94,7 +88,7 @@ impl PairCache {
                 bytes => bytes,
             },
             opened: Instant::now(),
-            state: Mutex::new(state),
+            state: Mutex::new(State::new(plan)),
         };
         for key in keys_of_all(namespace)? {
             let value_bytes = match namespace.retrieve_into(&key, 0, &mut []) {
@@ -298,13 +292,19 @@ impl PairCache {
         leaving.iter().map(|key| delete(key)).fold(Ok(()), Result::and)
     }
 
-    /// Deletes a pair that the policy does not know any more.
+    /// Deletes a pair that the policy does not know any more. One that another thread has stored meanwhile may have gone with it: it is evicted.
     fn remove(&self, namespace: Namespace<'_>, key: &[u8]) -> Result<bool, Error> {
-        namespace.delete(key).inspect_err(|error| {
-            if matches!(error, Error::Unreachable { .. } | Error::InDoubt { .. }) {
-                self.lock().owed.push(key.into());
+        let mut is_deleted = false;
+        loop {
+            is_deleted |= namespace.delete(key).inspect_err(|error| {
+                if matches!(error, Error::Unreachable { .. } | Error::InDoubt { .. }) {
+                    self.lock().owed.push(key.into());
+                }
+            })?;
+            if !self.lock().deleted(key) {
+                return Ok(is_deleted);
             }
-        })
+        }
     }
 
     /// The state, once all evicted pairs are deleted.
@@ -327,20 +327,43 @@ impl PairCache {
 }
 
 impl State {
+    fn new(plan: &CachePlan) -> Self {
+        State {
+            cache: KeyedCache::within(plan, u64::MAX),
+            storing: BTreeMap::new(),
+            overtaken: BTreeSet::new(),
+            owed: Vec::new(),
+            stores_ended: 0,
+            hits: 0,
+            misses: 0,
+        }
+    }
+
     /// Admits a pair. Returns the keys that are evicted.
     fn take_in(&mut self, key: &[u8], value_bytes: u64) -> Vec<Box<[u8]>> {
         keys_of(self.cache.insert(key, key.len() as u64 + value_bytes, Nanos::MAX))
     }
 
+    /// A thread has deleted a pair. Returns whether a newer pair of its key, which came in meanwhile, has to be deleted as well.
+    fn deleted(&mut self, key: &[u8]) -> bool {
+        let is_stored_now = self.storing.contains_key(&id(key));
+        if is_stored_now {
+            self.overtaken.insert(id(key));
+        }
+        !is_stored_now && self.cache.remove(key)
+    }
+
     /// A thread has stored a pair, or failed to. Returns whether a pair may be there that the policy does not know.
     fn stored(&mut self, key: &[u8], is_stored: bool) -> bool {
+        let is_overtaken = self.overtaken.contains(&id(key));
         let storing = self.storing.get_mut(&id(key)).expect("it said that it would");
         *storing -= 1;
         if *storing == 0 {
             self.storing.remove(&id(key));
+            self.overtaken.remove(&id(key));
         }
         self.stores_ended += 1;
-        if !is_stored {
+        if !is_stored || is_overtaken {
             self.cache.remove(key);
         }
         !self.cache.contains(key)
@@ -377,4 +400,31 @@ fn keys_of(leaving: Vec<LeavingPair>) -> Vec<OwnedKey> {
 
 fn id(key: &[u8]) -> u64 {
     xxh3_64(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_cache::EvictionPolicy;
+
+    /// Who evicts a pair deletes it when another thread may have stored one of its key.
+    #[test]
+    fn a_pair_that_came_before_one_of_its_key_was_deleted_is_deleted_too() {
+        let plan = CachePlan { budget_bytes: 1000, eviction: EvictionPolicy::LRU, admission: Vec::new() };
+        let mut state = State::new(&plan);
+        let begin = |state: &mut State| {
+            *state.storing.entry(id(b"key")).or_default() += 1;
+            assert!(state.take_in(b"key", 10).is_empty());
+        };
+        begin(&mut state);
+        assert!(!state.stored(b"key", true));
+        assert!(state.deleted(b"key"));
+        assert!(!state.deleted(b"key") && !state.cache.contains(b"key"));
+        begin(&mut state);
+        assert!(!state.deleted(b"key"), "who is storing it sees to it");
+        assert!(state.stored(b"key", true) && !state.cache.contains(b"key"));
+        begin(&mut state);
+        assert!(!state.stored(b"key", true), "that was another time");
+        assert_eq!((state.cache.pairs(), state.storing.len(), state.overtaken.len()), (1, 0, 0));
+    }
 }
