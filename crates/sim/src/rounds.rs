@@ -189,7 +189,7 @@ impl RoundLog {
         let report = RoundsReport {
             reported_first: first + 1,
             reported_last: over.len(),
-            confidence_95: several.map(|(&name, figures)| (name, Confidence::of(figures))).collect(),
+            confidence_95: several.map(|(&name, figures)| (name, confidence_of(name, figures))).collect(),
             steady,
             columns: Columns::new(over.into_iter().map(|round| round.interval).collect()),
         };
@@ -207,6 +207,11 @@ impl RoundLog {
         let figures: BTreeMap<_, _> = of_all.iter().map(|(&name, figures)| (name, Steadiness::of(figures))).collect();
         Some(SteadyReport { is_steady: figures.values().all(Steadiness::is_steady), figures })
     }
+}
+
+/// Rounds do the same work each, in different times.
+fn confidence_of(name: &str, figures: &[f64]) -> Confidence {
+    if name == "throughput_ops_s" { Confidence::of_rates(figures) } else { Confidence::of(figures) }
 }
 
 /// The figures of rounds that are to be steady, by name.

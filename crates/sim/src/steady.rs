@@ -66,6 +66,15 @@ impl Confidence {
         let variance = figures.iter().map(|figure| (figure - mean).powi(2)).sum::<f64>() / (count - 1.0);
         Confidence { mean, half_width: student_t(figures.len() - 1) * (variance / count).sqrt() }
     }
+
+    /// Of rates, above 0, of parts that do the same work each: by the times that they take, so that the mean is the rate of all together.
+    /// That of the rates themselves would count a slow part for less than it takes.
+    #[must_use]
+    pub fn of_rates(rates: &[f64]) -> Self {
+        let times: Vec<f64> = rates.iter().map(|rate| rate.recip()).collect();
+        let Confidence { mean, half_width } = Confidence::of(&times);
+        Confidence { mean: mean.recip(), half_width: half_width / (mean * mean) }
+    }
 }
 
 fn count_and_mean(figures: &[f64]) -> (f64, f64) {
@@ -123,6 +132,15 @@ mod tests {
             }
             assert!((3735..=3865).contains(&hits), "{hits} of 4000 with {count} figures");
         }
+    }
+
+    #[test]
+    fn a_slow_part_counts_for_what_it_takes() {
+        // 300 operations in 1 s and 300 in 3 s are 600 in 4 s.
+        let Confidence { mean, half_width } = Confidence::of_rates(&[300.0, 100.0]);
+        assert!((mean - 150.0).abs() < 1e-9 && (half_width / mean - student_t(1) / 2.0).abs() < 1e-9);
+        let [rates, figures] = [Confidence::of_rates, Confidence::of].map(|of| of(&[99.0, 100.0, 101.0]));
+        assert!((rates.half_width / figures.half_width - 1.0).abs() < 1e-3, "{rates:?} {figures:?}");
     }
 
     #[test]
