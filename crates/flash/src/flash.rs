@@ -196,8 +196,8 @@ impl Flash {
             return at;
         }
         let geometry = self.nand.geometry();
-        let (_, row) = geometry.block_of(geometry.unit_of(page));
-        ready.min(at + self.clockwork.read_time(row, geometry.sectors_per_page()))
+        let line = geometry.word_line_of(geometry.unit_of(page));
+        ready.min(at + self.clockwork.read_time(line, geometry.sectors_per_page()))
     }
 
     /// Reads sectors into the controller.
@@ -206,7 +206,8 @@ impl Flash {
         self.clockwork.recording.because(Some(cause));
         let geometry = self.nand.geometry();
         let unit = geometry.unit_of(page);
-        let (block, row) = geometry.block_of(unit);
+        let (block, _) = geometry.block_of(unit);
+        let line = geometry.word_line_of(unit);
         let die = block.die.0 as usize;
         let mut in_flight = self.in_flight[die].iter();
         if let Some(flying) = in_flight.find(|flying| flying.unit == unit && flying.lands > at) {
@@ -219,7 +220,7 @@ impl Flash {
             return done;
         }
         self.counters.reads[cause] += u64::from(pages);
-        let (sensed, done) = self.clockwork.read_sectors(block.die, row, sectors, at);
+        let (sensed, done) = self.clockwork.read_sectors(block.die, line, sectors, at);
         self.remember(block.die, UnderWay { extent, asked: at, sensed, done });
         done
     }

@@ -215,6 +215,15 @@ impl Geometry {
         (BlockAddress { superblock, die: DieId(self.target_of(superblock) * dies + within - row * dies) }, row)
     }
 
+    /// The word line of `unit`, counted on from block to block and from die to die: where blocks have a single row, so that a superblock
+    /// has all levels of a cell, and no stream has more of one.
+    #[must_use]
+    #[inline]
+    pub fn word_line_of(&self, unit: UnitAddress) -> u32 {
+        let (BlockAddress { superblock, die }, row) = self.block_of(unit);
+        (superblock.0 + die.0).wrapping_mul(self.units_per_block()).wrapping_add(row)
+    }
+
     /// The unit of `block` with number `row`; the inverse of [`Geometry::block_of`].
     #[must_use]
     pub fn unit_at(&self, block: BlockAddress, row: u32) -> UnitAddress {

@@ -116,12 +116,8 @@ impl Drive {
         let forecast = design.forecast(profile, load.pairs, load.key_bytes, known_changes(profile, &record, load));
         let forecast = forecast.ok_or(EstimateError::Unforeseen { index: design.index.plan().name() })?;
         let (geometry, nand) = (&profile.geometry, &profile.nand);
-        // The rows of a block take turns in the levels of a cell.
-        let rows = (geometry.pages_per_block / geometry.pages_per_program).max(1);
-        let mean = |times: &[u64]| {
-            let of_rows = times.iter().cycle().take(rows as usize);
-            of_rows.sum::<u64>() as f64 / f64::from(rows)
-        };
+        // Rows take turns in the levels of a cell, over all blocks and dies.
+        let mean = |times: &[u64]| times.iter().sum::<u64>() as f64 / times.len() as f64;
         let transfer = |bytes: f64| bytes * 1e9 / nand.channel_bytes_per_s as f64;
         let page_bytes = f64::from(geometry.page_bytes);
         let sector_bytes = page_bytes.min(4096.0);

@@ -102,15 +102,15 @@ impl Clockwork {
         (busy(&self.dies), busy(&self.channels))
     }
 
-    /// Reads `pages` pages of the unit in row `row` of a block on `die`; returns the moment when they are in the controller.
-    pub fn read(&mut self, die: DieId, row: u32, pages: u32, at: Nanos) -> Nanos {
-        self.read_sectors(die, row, pages * self.sectors_per_page, at).1
+    /// Reads `pages` pages of the unit on word line `line` of `die`; returns the moment when they are in the controller.
+    pub fn read(&mut self, die: DieId, line: u32, pages: u32, at: Nanos) -> Nanos {
+        self.read_sectors(die, line, pages * self.sectors_per_page, at).1
     }
 
     /// As [`Clockwork::read`], of so many sectors; returns when they are sensed, too.
-    pub fn read_sectors(&mut self, die: DieId, row: u32, sectors: u32, at: Nanos) -> (Nanos, Nanos) {
+    pub fn read_sectors(&mut self, die: DieId, line: u32, sectors: u32, at: Nanos) -> (Nanos, Nanos) {
         let crossing = &self.crossings[sectors as usize];
-        let sense = crossing.sense[row as usize % crossing.sense.len()];
+        let sense = crossing.sense[line as usize % crossing.sense.len()];
         let (lane, recording) = (Lane::Die(die.0), &mut self.recording);
         let mut channel = Bus::new(&mut self.channels, die.0 % self.channels_count, Work::Out);
         let die = &mut self.dies[die.0 as usize];
@@ -140,9 +140,9 @@ impl Clockwork {
 
     /// What reading so many sectors takes when nothing is in the way.
     #[must_use]
-    pub fn read_time(&self, row: u32, sectors: u32) -> Nanos {
+    pub fn read_time(&self, line: u32, sectors: u32) -> Nanos {
         let Crossing { sense, chunks } = &self.crossings[sectors as usize];
-        chunks.iter().fold(sense[row as usize % sense.len()], |sum, &chunk| sum + chunk)
+        chunks.iter().fold(sense[line as usize % sense.len()], |sum, &chunk| sum + chunk)
     }
 
     /// Programs a unit on `die`; returns the moment when the program ends.

@@ -6,7 +6,8 @@
 
 use crate::block_device::BlockDevice;
 use crate::closed_loop::{self, Figures};
-use kvssd_flash::{Cause, PageAddress, SuperblockId};
+use kvssd_flash::rope::Rope;
+use kvssd_flash::{BlockAddress, Cause, DieId, Flash, PageAddress, Profile, RopeBacking, SuperblockId, UnitBuilder};
 use kvssd_types::{Nanos, Random};
 
 /// The profiles whose pages are small reads of 4 KiB: the figures below are theirs.
@@ -148,6 +149,31 @@ fn no_read_is_free_and_cell_levels_alternate_exactly() {
             at = done;
         }
     }
+}
+
+/// Else a sweep over the size of superblocks would end with reads that are all of the fastest level.
+#[test]
+fn blocks_of_a_single_row_have_all_levels_of_a_cell() {
+    let one_row = [("geometry.pages_per_block", "8"), ("geometry.blocks_per_die", "65536")];
+    let one_row = one_row.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let profile = Profile::load("kvvirt", &one_row).unwrap().scaled(1.0 / 1024.0).unwrap();
+    let geometry = profile.geometry;
+    assert_eq!(geometry.units_per_block(), 1);
+    let crossing = Nanos::of_transfer(geometry.page_bytes.into(), profile.nand.channel_bytes_per_s);
+    let mut flash = Flash::new(&profile, Box::new(RopeBacking::new(geometry)));
+    let mut at = Nanos::ZERO;
+    let mut sense = |(superblock, die)| {
+        let block = BlockAddress { superblock: SuperblockId(superblock), die: DieId(die) };
+        let first = geometry.pages_of(block)[0];
+        let mut unit = UnitBuilder::new(8);
+        (0..8).for_each(|_| unit.push(&[], &mut Rope::default()));
+        flash.buffer.take(at);
+        let landed = flash.program(geometry.unit_of(first), unit.finish(), &[Cause::User; 8], at).unwrap();
+        at = flash.read(&[first], Cause::User, landed);
+        (at - landed - crossing).0
+    };
+    let [fast, slow] = [0, 1].map(|level| profile.nand.read_small_ns[level]);
+    assert_eq!([(0, 0), (0, 1), (1, 0), (1, 1)].map(&mut sense), [fast, slow, slow, fast]);
 }
 
 /// Mistake 4, first half: a write buffer without bound.
