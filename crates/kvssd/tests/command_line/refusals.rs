@@ -164,6 +164,18 @@ fn a_design_that_cannot_be_filled_as_far_as_was_asked_for_is_told() {
 }
 
 #[test]
+fn a_run_that_little_is_collected_in_is_told_for_what_it_is() {
+    let desk = Desk::new();
+    let bench = "bench --scale 1/512 --design plus --records 60000 --overwrites 60000 --operations";
+    for (run, is_told) in [("3000", true), ("3000 --workload ycsb-c", false), ("8000 --rounds 2", false)] {
+        let output = desk.run(&format!("{bench} {run}"));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let is_note = said.contains("plus: garbage collection emptied fewer than 8 superblocks in the run");
+        assert!(output.status.success() && is_note == is_told, "{run}: {said}");
+    }
+}
+
+#[test]
 fn a_profile_file_is_used_or_what_is_wrong_in_it_is_named() {
     const KVVIRT: &str = include_str!("../../../flash/profiles/kvvirt.toml");
     let desk = Desk::new();
