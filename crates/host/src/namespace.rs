@@ -6,11 +6,11 @@
 //!   Backend     executes commands  <----------+
 //! ```
 
-use crate::{Error, Keys, Pairs, Range, Store};
+use crate::{Error, Keys, Pairs, Range, RangeCursor, Store};
 use kvssd_cache::CacheAttributes;
 use kvssd_device::CacheInfo;
 use kvssd_ftl::NamespaceInfo;
-use kvssd_types::{Command, IteratorId, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
+use kvssd_types::{Command, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 use std::collections::BTreeSet;
 
 /// A namespace of a store: a key space of its own, with the calls of a store. After this store has deleted it, calls fail or go to a new
@@ -224,38 +224,14 @@ impl<'a> Namespace<'a> {
     /// At most `count` keys in descending order, from `from` or the next lesser key on.
     ///
     /// # Errors
-    /// [`Error::Refused`] where keys have no order, and on a drive of another make. And as [`Namespace::retrieve`].
+    /// As [`Namespace::range`] and the items of a [`Range`].
     pub fn list_descending(&self, from: Option<&[u8]>, count: u32) -> Result<Vec<Box<[u8]>>, Error> {
         let key = from.map(Key::new).transpose()?;
         let options = IteratorOptions { descending: true, keys_only: true, ..IteratorOptions::default() };
-        let iterator = match self.ask(Command::CreateIterator { options })? {
-            Some(Reply::IteratorCreated(iterator)) => iterator,
-            other => unreachable!("{other:?} does not answer the creation of an iterator"),
-        };
-        let keys = self.keys_along(iterator, key, count);
-        self.ask(Command::DestroyIterator { iterator })?;
-        keys
-    }
-
-    /// At most `count` keys that an iterator gives from `key` on. A page of it ends after as many bytes as the largest value may have, whether or
-    /// not values are given: only an empty one is the end.
-    fn keys_along(&self, iterator: IteratorId, key: Option<Key<'_>>, count: u32) -> Result<Vec<Box<[u8]>>, Error> {
-        let (mut keys, mut left) = (Vec::new(), count);
-        let mut command = Command::Seek { iterator, key, pairs_max: count };
-        loop {
-            match self.ask(command)? {
-                Some(Reply::Pairs(pairs)) if pairs.is_empty() => return Ok(keys),
-                Some(Reply::Pairs(pairs)) => {
-                    left = left.saturating_sub(pairs.len() as u32);
-                    keys.extend(pairs.into_iter().map(|(key, _)| key));
-                }
-                other => unreachable!("{other:?} does not answer a seek"),
-            }
-            if left == 0 {
-                return Ok(keys);
-            }
-            command = Command::Next { iterator, pairs_max: left };
-        }
+        let mut cursor = RangeCursor::new(*self, &options)?;
+        let pairs = cursor.take_from(*self, key, count);
+        cursor.end(*self);
+        Ok(pairs?.into_iter().map(|(key, _)| key).collect())
     }
 
     /// All keys from `from` on, in the order of [`Namespace::list`]. A key that exists all the time comes once; one

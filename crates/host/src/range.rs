@@ -7,7 +7,7 @@
 //! ```
 
 use crate::{Error, Namespace, Pair};
-use kvssd_types::{Blob, Command, IteratedPair, IteratorId, IteratorOptions, Reply, Value};
+use kvssd_types::{Blob, Command, IteratedPair, IteratorId, IteratorOptions, Key, Reply, Value};
 use std::iter::FusedIterator;
 use std::vec;
 
@@ -56,24 +56,49 @@ impl RangeCursor {
     /// As [`Range`]'s items.
     pub fn next_page(&mut self, namespace: Namespace<'_>) -> Result<Vec<Pair>, Error> {
         let RangeCursor { iterator, pairs_max, .. } = *self;
-        let command = match self.is_begun {
-            false => Command::Seek { iterator, key: None, pairs_max },
-            true => Command::Next { iterator, pairs_max },
+        let page = match self.is_begun {
+            false => page_of(namespace, Command::Seek { iterator, key: None, pairs_max })?,
+            true => page_of(namespace, Command::Next { iterator, pairs_max })?,
         };
-        match namespace.ask(command)? {
-            Some(Reply::Pairs(pairs)) => {
-                self.is_begun = true;
-                self.pairs_max = (2 * pairs_max).min(PAGE_PAIRS_MAX);
-                let owned = |(key, value): IteratedPair| (key, value.map_or_else(Blob::default, Value::into_bytes));
-                Ok(pairs.into_iter().map(owned).collect())
-            }
-            other => unreachable!("{other:?} does not answer a range"),
+        self.is_begun = true;
+        self.pairs_max = (2 * pairs_max).min(PAGE_PAIRS_MAX);
+        Ok(page)
+    }
+
+    /// At most `count` pairs from `key` on, in pages as large as the drive makes them. Values count in a page even where keys alone are given, so only
+    /// an empty one is the end.
+    pub(crate) fn take_from(
+        &mut self,
+        namespace: Namespace<'_>,
+        key: Option<Key<'_>>,
+        count: u32,
+    ) -> Result<Vec<Pair>, Error> {
+        let iterator = self.iterator;
+        let mut pairs = page_of(namespace, Command::Seek { iterator, key, pairs_max: count })?;
+        self.is_begun = true;
+        let mut is_at_end = pairs.is_empty();
+        while !is_at_end && pairs.len() < count as usize {
+            let pairs_max = count - pairs.len() as u32;
+            let page = page_of(namespace, Command::Next { iterator, pairs_max })?;
+            is_at_end = page.is_empty();
+            pairs.extend(page);
         }
+        Ok(pairs)
     }
 
     /// Ends the range. A drive that has failed or was closed keeps nothing for it anyway.
     pub fn end(self, namespace: Namespace<'_>) {
         let _ = namespace.ask(Command::DestroyIterator { iterator: self.iterator });
+    }
+}
+
+fn page_of(namespace: Namespace<'_>, command: Command<'_>) -> Result<Vec<Pair>, Error> {
+    match namespace.ask(command)? {
+        Some(Reply::Pairs(pairs)) => {
+            let owned = |(key, value): IteratedPair| (key, value.map_or_else(Blob::default, Value::into_bytes));
+            Ok(pairs.into_iter().map(owned).collect())
+        }
+        other => unreachable!("{other:?} does not answer a range"),
     }
 }
 
