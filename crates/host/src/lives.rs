@@ -54,12 +54,15 @@ impl Lives {
         Ok(id)
     }
 
-    /// A namespace was deleted.
-    pub(crate) fn end(&self) {
+    /// Deletes a namespace, which may be gone even if that fails. No other one gets its number before [`Lives::ended`] tells of it.
+    pub(crate) fn end(&self, delete: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        let _living = self.hold();
+        let deleted = delete();
         self.ended.fetch_add(1, Ordering::SeqCst);
+        deleted
     }
 
-    /// How many namespaces were deleted.
+    /// How often a namespace was deleted.
     pub(crate) fn ended(&self) -> u64 {
         self.ended.load(Ordering::SeqCst)
     }

@@ -321,10 +321,8 @@ impl Store {
                 why: "namespace 1 stays: what names no namespace is in it".to_owned(),
             });
         }
-        let deleted = self.drive()?.delete_namespace(&found);
-        // It may be gone although the call failed.
-        self.lives.end();
-        match deleted {
+        let drive = self.drive()?;
+        match self.lives.end(|| drive.delete_namespace(&found)) {
             Err(Error::NoNamespace { name: number }) if number == found.id.to_string() => {
                 Err(Error::NoNamespace { name: name.to_owned() })
             }
