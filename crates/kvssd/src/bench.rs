@@ -31,8 +31,8 @@ use std::path::Path;
 /// Less of what was asked for is told.
 const FILLED_SHARE_MIN: f64 = 0.95;
 
-/// Superblocks that garbage collection should empty in a run with stores. An estimate: the error is about one of them.
-const COLLECTED_MIN: u64 = 8;
+/// Superblocks that garbage collection should empty in a run with stores. An estimate: one more or less is a tenth.
+const COLLECTED_MIN: u64 = 10;
 
 /// What a trace shows of a run, if nothing else is asked for.
 const TRACE_WINDOW: TraceWindow = TraceWindow { from: Nanos::ZERO, until: Nanos(10_000_000) };

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// A drive so small and full that garbage collection runs in the measured phase of both designs.
-pub const NEARLY_FULL: &str = "--scale 1/512 --records 100000 --operations 40000";
+pub const NEARLY_FULL: &str = "--scale 1/512 --records 100000 --operations 60000";
 
 /// Enough to see that something works.
 pub const TINY: &str = "--scale 1/512 --records 5000 --operations 3000";
