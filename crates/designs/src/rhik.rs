@@ -78,11 +78,13 @@ impl Rhik {
         Ok(count)
     }
 
-    /// Begins to split all tables when there are so many records that it is time.
-    fn grow_in_time(&mut self) {
+    /// Begins to split all tables when there are so many records that it is time. A drive that has no room for twice the tables, and for as much
+    /// again that is stored meanwhile, has only those split that are full.
+    fn grow_in_time(&mut self, tables: &Tables<'_, '_>) {
         let room = (self.form.records() as u64) << self.depth;
         let is_time = self.directory.pairs() * 100 >= room * u64::from(self.plan.occupancy_percent);
-        if is_time && self.depth < SplitDirectory::DEPTH_MAX {
+        let has_room = tables.io.free_bytes() >= 2 * tables.footprint_bytes();
+        if is_time && has_room && self.depth < SplitDirectory::DEPTH_MAX {
             self.depth += 1;
             self.growing = Some(0);
         }
@@ -150,7 +152,7 @@ impl SplitIndex for Rhik {
     fn change_section(&mut self, tables: &mut Tables<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
         let is_done = tables.edit(self.directory.section_of(change.tag()), |form, table| form.edit(table, change))?;
         if !tables.is_redo() {
-            self.grow_in_time();
+            self.grow_in_time(tables);
         }
         Ok(is_done)
     }

@@ -433,15 +433,15 @@ fn perform(
         Command::Seek { iterator, key, pairs_max } => iterators.seek(io, index, iterator, key, pairs_max),
         Command::Next { iterator, pairs_max } => iterators.next(io, index, iterator, pairs_max),
         Command::DestroyIterator { iterator } => iterators.destroy(io, index, iterator),
-        Command::Read { offset_bytes, length_bytes } => blocks::read(io, index, limits, offset_bytes, length_bytes),
+        Command::Read { offset_bytes, length_bytes } => blocks::read(io, index, offset_bytes, length_bytes),
         Command::Write { offset_bytes, ref value, handle } => {
             io.media.ahead.forget();
             io.handle = handle;
-            blocks::write(io, namespace, limits, offset_bytes, value)
+            blocks::write(io, namespace, offset_bytes, value)
         }
         Command::Deallocate { offset_bytes, length_bytes } => {
             io.media.ahead.forget();
-            blocks::deallocate(io, namespace, limits, offset_bytes, length_bytes)
+            blocks::deallocate(io, namespace, offset_bytes, length_bytes)
         }
         Command::Batch { .. } | Command::Flush => unreachable!("they are not of one namespace"),
     }

@@ -100,6 +100,12 @@ impl<'a> Io<'a> {
         self.media.space.packing
     }
 
+    /// Bytes of flash that may be taken before the drive is full.
+    #[must_use]
+    pub fn free_bytes(&self) -> u64 {
+        self.media.space.free_bytes()
+    }
+
     /// What the steps of the firmware cost.
     #[must_use]
     pub fn costs(&self) -> CoreCosts {

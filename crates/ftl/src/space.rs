@@ -30,6 +30,8 @@ pub(crate) struct Space {
     pub(crate) geometry: Geometry,
     pub(crate) packing: Packing,
     pub(crate) superblocks: Superblocks,
+    /// Grains that may live while no superblock is retired.
+    pub(crate) capacity_grains: u64,
     pub(crate) validity: Box<dyn Validity>,
     pub(crate) victims: VictimChoice,
 }
@@ -37,7 +39,20 @@ pub(crate) struct Space {
 impl Space {
     pub(crate) fn new(geometry: Geometry, packing: Packing, validity: Box<dyn Validity>) -> Self {
         let superblocks = Superblocks::new(geometry.superblocks(), geometry.targets());
-        Space { geometry, packing, superblocks, validity, victims: VictimChoice::GREEDY }
+        let capacity_grains = u64::from(geometry.superblocks()) * packing.grains_per_superblock;
+        Space { geometry, packing, superblocks, capacity_grains, validity, victims: VictimChoice::GREEDY }
+    }
+
+    /// Bytes that may live.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        let retired = self.superblocks.retired() * self.packing.grains_per_superblock;
+        self.capacity_grains.saturating_sub(retired) * u64::from(self.packing.grain_bytes)
+    }
+
+    /// Bytes that may live beside those that do.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        let live_bytes = self.superblocks.live_grains() * u64::from(self.packing.grain_bytes);
+        self.capacity_bytes().saturating_sub(live_bytes)
     }
 
     /// A record of `grains` grains lives at `place`.

@@ -67,6 +67,25 @@ fn it_grows_from_one_table_and_finds_everything_with_one_flash_read() {
     }
 }
 
+/// A doubling takes room. Where a drive has too little, tables are split one by one, and what is deleted can be stored again.
+#[test]
+fn it_grows_within_the_capacity() {
+    for (incremental, blocks_per_die) in [("true", "32"), ("true", "44"), ("true", "48"), ("false", "44")] {
+        let design = rhik(&[("incremental", incremental)]);
+        let mut drive = Drive::of(&design, Medium::Ropes, &[("geometry.blocks_per_die", blocks_per_die)]);
+        let is_stored = |drive: &mut Drive, number: &u32| drive.store(&number.to_be_bytes(), 5).is_ok();
+        let pairs = (0u32..).find(|number| !is_stored(&mut drive, number)).unwrap();
+        let (used, page_bytes) = (drive.engine.utilization(), drive.engine.geometry().page_bytes);
+        let what = format!("incremental = {incremental}, {blocks_per_die} blocks a die: {used:?}");
+        assert!(used.live_bytes <= used.capacity_bytes + u64::from(page_bytes), "{what}");
+        for number in 0..pairs / 50 {
+            drive.delete(&number.to_be_bytes()).unwrap();
+        }
+        let again = (0..pairs / 50).filter(|number| is_stored(&mut drive, number)).count() as u32;
+        assert!(again * 10 > pairs / 50 * 9, "{what}: {again} of {} are stored again", pairs / 50);
+    }
+}
+
 #[test]
 fn what_it_cannot_be_is_refused() {
     for (key, value) in

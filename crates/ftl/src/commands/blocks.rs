@@ -12,7 +12,6 @@
 //! gathers nothing, reads the rest of the block first. Each mapped block is written whole or not at all. A read that continues
 //! where the last one ended has the following pages read ahead. A deallocated block loses its place.
 
-use crate::commands::limits::Limits;
 use crate::commands::{Found, bind_pair, unbind_pair};
 use crate::controller::gathered::{GatheredBlock, PARTS_MAX, pieces_of};
 use crate::controller::read_ahead::{AHEAD_PAGES, AheadPage};
@@ -78,12 +77,11 @@ struct Part {
 fn parts_of(
     io: &mut Io<'_>,
     index: &mut dyn Index,
-    limits: &Limits,
     offset_bytes: u64,
     length_bytes: u64,
 ) -> Result<Vec<Part>, KvError> {
     let mapped_bytes = u64::from(io.packing().grain_bytes);
-    let capacity_bytes = limits.capacity_grains * mapped_bytes;
+    let capacity_bytes = io.media.space.capacity_grains * mapped_bytes;
     let is_whole = [offset_bytes, length_bytes].iter().all(|bytes| bytes.is_multiple_of(BLOCK_BYTES.into()));
     let end = offset_bytes.checked_add(length_bytes).filter(|&end| is_whole && end <= capacity_bytes);
     let Some(end) = end else { return Err(KvError::InvalidRange { offset_bytes, length_bytes, capacity_bytes }) };
@@ -129,12 +127,11 @@ fn fetch(io: &mut Io<'_>, wanted: impl Iterator<Item = (Grain, Range<usize>)>) {
 pub(crate) fn read(
     io: &mut Io<'_>,
     index: &mut dyn Index,
-    limits: &Limits,
     offset_bytes: u64,
     length_bytes: u32,
 ) -> Result<Reply, KvError> {
     io.cpu(io.costs().range_lock_ns);
-    let parts = parts_of(io, index, limits, offset_bytes, length_bytes.into())?;
+    let parts = parts_of(io, index, offset_bytes, length_bytes.into())?;
     follow(io, index, offset_bytes)?;
     io.media.ahead.end_bytes = offset_bytes + u64::from(length_bytes);
     let is_gathered = |io: &Io<'_>, part: &&Part| {
@@ -179,13 +176,12 @@ fn bytes_of(piece: usize) -> Range<usize> {
 pub(crate) fn write(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
-    limits: &Limits,
     offset_bytes: u64,
     value: &Value,
 ) -> Result<Reply, KvError> {
     io.cpu(io.costs().range_lock_ns);
     let length_bytes = value.len() as u64;
-    let mut parts = parts_of(io, namespace.index.as_mut(), limits, offset_bytes, length_bytes)?;
+    let mut parts = parts_of(io, namespace.index.as_mut(), offset_bytes, length_bytes)?;
     let mapped_bytes = io.packing().grain_bytes as usize;
     let gathers = io.media.gathered.is_on();
     if gathers {
@@ -193,7 +189,7 @@ pub(crate) fn write(
         if parts.iter().filter(is_new).count() > io.media.gathered.free_places() {
             // An interrupted command left no place free, or gathered blocks cannot be written. Blocks of this command may move.
             make_places(io, namespace, PARTS_MAX)?;
-            parts = parts_of(io, namespace.index.as_mut(), limits, offset_bytes, length_bytes)?;
+            parts = parts_of(io, namespace.index.as_mut(), offset_bytes, length_bytes)?;
         }
     } else {
         let in_part = parts.iter().filter(|part| part.bytes.len() < mapped_bytes);
@@ -233,13 +229,12 @@ pub(crate) fn write(
 pub(crate) fn deallocate(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
-    limits: &Limits,
     offset_bytes: u64,
     length_bytes: u32,
 ) -> Result<Reply, KvError> {
     io.cpu(io.costs().range_lock_ns);
     let (packing, mapped_bytes) = (io.packing(), io.packing().grain_bytes as usize);
-    let parts = parts_of(io, namespace.index.as_mut(), limits, offset_bytes, length_bytes.into())?;
+    let parts = parts_of(io, namespace.index.as_mut(), offset_bytes, length_bytes.into())?;
     for Part { block, position, bytes } in parts {
         let Some(place) = position.place else { continue };
         if bytes.len() < mapped_bytes || io.media.gathered.get(block).is_some() {

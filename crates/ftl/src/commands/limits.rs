@@ -11,8 +11,6 @@ pub(crate) struct Limits {
     pub(crate) high: usize,
     /// The same for look-ups, which write only the few sections that they may evict, and the journal's notes about these.
     pub(crate) high_of_lookups: usize,
-    /// Grains that may live while no superblock is retired.
-    pub(crate) capacity_grains: u64,
     pub(crate) value_bytes_max: u64,
     pub(crate) dram_bytes: u64,
     /// Bytes of flash that all namespaces but the command's take.
@@ -36,14 +34,8 @@ impl Limits {
 
     /// Like [`Limits::lack`], without the quota.
     pub(crate) fn lack_of_flash(&self, media: &Media, namespace: &Namespace, bytes: u64) -> Option<Lack> {
-        let capacity_bytes = self.capacity_grains(media) * u64::from(media.space.packing.grain_bytes);
+        let capacity_bytes = media.space.capacity_bytes();
         let taken_bytes = self.taken_bytes + namespace.taken_bytes() + bytes;
         (taken_bytes > capacity_bytes).then(|| Lack::OnDrive { bytes: taken_bytes - capacity_bytes })
-    }
-
-    /// Grains that may live.
-    pub(crate) fn capacity_grains(&self, media: &Media) -> u64 {
-        let retired = media.space.superblocks.retired() * media.space.packing.grains_per_superblock;
-        self.capacity_grains.saturating_sub(retired)
     }
 }

@@ -118,6 +118,7 @@ impl Design {
         let mut media = Media::new(flash, packing, format, validity, profile, self.placement_handles);
         media.durable.planted = self.planted;
         media.space.victims = self.victims.clone();
+        media.space.capacity_grains = self.capacity_bytes(profile) / u64::from(packing.grain_bytes);
         media.controller.behind = Behind::new(self.stores_behind_max);
         media.gathered =
             Gathered::new(profile, packing.grain_bytes, self.gathered_blocks_max, self.spare_bytes(profile));
@@ -130,7 +131,6 @@ impl Design {
         let limits = Limits {
             high,
             high_of_lookups: 1 + journal_step,
-            capacity_grains: self.capacity_bytes(profile) / u64::from(packing.grain_bytes),
             value_bytes_max: (VALUE_BYTES_MAX as u64).min(packing.superblock_bytes()),
             dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
             taken_bytes: 0,

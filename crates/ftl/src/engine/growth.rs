@@ -99,7 +99,8 @@ impl Engine {
 
     /// Whether more lives than the drive has room for.
     pub(super) fn is_overfull(&self) -> bool {
-        self.media.space.superblocks.live_grains() > self.limits.capacity_grains
+        let space = &self.media.space;
+        space.superblocks.live_grains() > space.capacity_grains
     }
 
     /// The namespace that is to give DRAM back next.

@@ -43,8 +43,7 @@ impl Engine {
     /// Bytes of flash that pairs may still take; what deleted namespaces still hold counts as free.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
-        let capacity_bytes = self.limits.capacity_grains(&self.media) * u64::from(self.media.space.packing.grain_bytes);
-        capacity_bytes.saturating_sub(self.namespaces.living_bytes())
+        self.media.space.capacity_bytes().saturating_sub(self.namespaces.living_bytes())
     }
 
     /// The most changes of a batch.
@@ -71,7 +70,7 @@ impl Engine {
         let grain_bytes = u64::from(self.media.space.packing.grain_bytes);
         Utilization {
             live_bytes: self.media.space.superblocks.live_grains() * grain_bytes,
-            capacity_bytes: self.limits.capacity_grains(&self.media) * grain_bytes,
+            capacity_bytes: self.media.space.capacity_bytes(),
             ..self.namespaces.utilization()
         }
     }

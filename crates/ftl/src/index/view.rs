@@ -123,6 +123,12 @@ impl<F: SectionForm> View<'_, '_, F> {
         self.io.media.space.geometry.pages_per_superblock() as usize
     }
 
+    /// Bytes of flash that the sections take.
+    #[must_use]
+    pub fn footprint_bytes(&self) -> u64 {
+        self.sections.footprint_bytes()
+    }
+
     /// The DRAM that the index and its sections may take together.
     #[must_use]
     pub fn budget_bytes(&self) -> u64 {
