@@ -15,13 +15,12 @@ mod salvage;
 use self::batches::{Phase, Share};
 use self::glance::Glances;
 pub use self::growth::GrowthCounters;
-pub(crate) use self::room::GROWTH_SUPERBLOCKS;
+use self::room::GROWTH_SUPERBLOCKS;
 use self::room::{FutileCollection, LastChange};
 use crate::commands::batch::EntryLocks;
 use crate::commands::limits::Limits;
 use crate::commands::{self, batch, blocks};
 use crate::gc::Collector;
-use crate::index::Growth;
 use crate::io::Io;
 use crate::io::lack::Lack;
 use crate::io::media::Media;
@@ -195,6 +194,7 @@ impl Engine {
         }
         let before = std::mem::take(&mut self.lacks);
         let ready = self.make_ready(namespace, command, &mut at);
+        let was_growing = self.growing().is_some();
         let Engine { media, namespaces, limits, locks, share, .. } = self;
         let mut io = Io::new(media, at, false).of(namespace);
         io.request = request;
@@ -222,6 +222,9 @@ impl Engine {
         });
         let ((done, spent), settled, lacks) = (io.answered(), io.settle(), std::mem::take(&mut io.lacks));
         self.spent += spent;
+        if !was_growing && self.growing().is_some() {
+            self.growth_clock = self.growth_clock.max(settled);
+        }
         match reply {
             Err(KvError::CapacityExceeded) => self.note_lacks(lacks, namespace),
             _ => self.lacks = before,
@@ -340,14 +343,14 @@ impl Engine {
             // A checkpoint waits for the end of a victim.
             let collects = may_collect && (self.collector.is_busy() || !self.collection_rests());
             let grows = self.growth_clock < now && self.has_room_to_grow();
-            let growing = if grows { self.namespaces.growing(Growth::Background) } else { None };
+            let growing = if grows { self.growing() } else { None };
             let owing = if grows { self.owing() } else { None };
             let removes = self.growth_clock < now && self.has_room_to_remove();
             let dying = if removes { self.namespaces.dying() } else { None };
             let is_first = !collects || self.growth_clock <= self.collector.clock;
             if let Some(namespace) = growing.filter(|_| is_first) {
                 self.media.advance(self.growth_clock);
-                self.grow(namespace)?;
+                self.grow(namespace, self.growth_clock)?;
             } else if let Some(namespace) = owing.filter(|_| is_first) {
                 self.media.advance(self.growth_clock);
                 self.shrink(namespace)?;

@@ -331,9 +331,9 @@ impl Namespaces {
     }
 
     /// The first namespace whose index has such work of its own to do. One that is removed does it on its way.
-    pub(crate) fn growing(&self, growth: Growth) -> Option<NamespaceId> {
+    pub(crate) fn growing(&self, is_wanted: impl Fn(Growth) -> bool) -> Option<NamespaceId> {
         let dying = self.dying();
-        let mut growing = self.all.iter().filter(|namespace| namespace.index.growth() == growth);
+        let mut growing = self.all.iter().filter(|namespace| is_wanted(namespace.index.growth()));
         growing.find(|namespace| Some(namespace.id) != dying).map(|namespace| namespace.id)
     }
 

@@ -122,9 +122,7 @@ impl Drive {
         let page_bytes = f64::from(geometry.page_bytes);
         let sector_bytes = page_bytes.min(4096.0);
         let kept = design.kept_free(geometry);
-        // Changes wait for a tree to merge.
-        let high = if forecast.changes == Changes::InPlace { kept.high } else { kept.high_of_growth };
-        let (low, high) = (f64::from(kept.low), f64::from(high));
+        let (low, high) = (f64::from(kept.low), f64::from(kept.high));
         let unit_pages = f64::from(geometry.pages_per_program);
         let wide = 2.0 * f64::from(geometry.channels) * unit_pages;
         let in_hand = profile.memory.write_buffer_bytes as f64 / 2.0 / page_bytes;

@@ -7,6 +7,7 @@ mod campaigns;
 mod collection;
 mod dram_hash;
 mod failure;
+mod growth;
 mod journal;
 mod later;
 mod mistaken;

@@ -6,7 +6,7 @@ use crate::controller::gathered::{Gathered, PLACES_MAX};
 use crate::controller::read_ahead::ReadAhead;
 use crate::design::{Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
-use crate::engine::{Engine, GROWTH_SUPERBLOCKS};
+use crate::engine::Engine;
 use crate::gc::{Collector, STEP_SUPERBLOCKS};
 use crate::index::{Forecast, Outlook, Room};
 use crate::io::media::Media;
@@ -46,10 +46,8 @@ pub struct KeptFree {
     pub collector: u32,
     /// Garbage collection works while fewer are free.
     pub low: u32,
-    /// Changes wait while fewer are free.
+    /// Changes wait while fewer are free, and so does an index's own work.
     pub high: u32,
-    /// An index's own work waits while fewer are free, and so do the changes that this work keeps out.
-    pub high_of_growth: u32,
 }
 
 /// Pages of DRAM that optional buffers leave for logs and clients. An estimate.
@@ -376,12 +374,10 @@ impl Design {
     /// The superblocks that a drive of `geometry` keeps free, without what a journal needs.
     #[must_use]
     pub fn kept_free(&self, geometry: &Geometry) -> KeptFree {
-        let high = self.gc_high_superblocks * geometry.targets();
         KeptFree {
             collector: STEP_SUPERBLOCKS as u32,
             low: self.low_superblocks(geometry),
-            high,
-            high_of_growth: high + GROWTH_SUPERBLOCKS as u32,
+            high: self.gc_high_superblocks * geometry.targets(),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::namespace::Namespace;
 use kvssd_flash::timing::{Actor, Lane};
 use kvssd_types::{Command, KvError, NamespaceId, Nanos};
 
-/// How often an index's own work kept out changes or all commands ([`Growth`](crate::index::Growth)), and for how long:
+/// How often an index's own work kept out changes or all commands ([`Growth`](crate::index::Growth)), and for how long, whether any came or not:
 /// tables that are all split at once, a full MemTable or a full local index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GrowthCounters {
@@ -35,9 +35,26 @@ pub(super) fn grow(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvE
 }
 
 impl Engine {
-    /// One step of an index's own work.
-    pub(super) fn grow(&mut self, namespace: NamespaceId) -> Result<(), KvError> {
-        self.work_on(namespace, grow)
+    /// One step of an index's own work. If it keeps commands out, it does so since `begun`, when room was looked for.
+    pub(super) fn grow(&mut self, namespace: NamespaceId, begun: Nanos) -> Result<(), KvError> {
+        let growth = self.growth_of(namespace);
+        self.work_on(namespace, grow)?;
+        if growth.keeps_out(true) {
+            self.growth.add(self.growth_clock - begun, !self.growth_of(namespace).keeps_out(true));
+            if let Some(namespace) = self.namespaces.get_mut(namespace) {
+                namespace.closed = (growth, self.growth_clock);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first namespace whose index has work of its own to do.
+    pub(super) fn growing(&self) -> Option<NamespaceId> {
+        self.namespaces.growing(|growth| growth != Growth::None)
+    }
+
+    fn growth_of(&self, namespace: NamespaceId) -> Growth {
+        self.namespaces.get(namespace).map_or(Growth::None, |namespace| namespace.index.growth())
     }
 
     /// Whether there are pairs that were not compared yet with those that they may have replaced. Until then both count.
@@ -80,8 +97,8 @@ impl Engine {
             self.growth_clock = self.growth_clock.max(self.collector.clock);
             let dying = self.namespaces.dying();
             if !dying.map_or(Ok(false), |namespace| self.remove_part(namespace))? {
-                let Some(growing) = self.namespaces.growing(Growth::Changes) else { break };
-                self.grow(growing)?;
+                let Some(growing) = self.namespaces.growing(|growth| growth == Growth::Changes) else { break };
+                self.grow(growing, self.growth_clock)?;
             }
             self.collector.clock = self.growth_clock;
         }
@@ -196,7 +213,7 @@ impl Engine {
     }
 
     pub(super) fn keeps_out(&self, namespace: NamespaceId, is_change: bool) -> bool {
-        self.namespaces.get(namespace).is_some_and(|namespace| namespace.index.growth().keeps_out(is_change))
+        self.growth_of(namespace).keeps_out(is_change)
     }
 
     /// Finishes the index work that keeps such a command of its namespace out, and moves `at` to its end.
@@ -206,20 +223,15 @@ impl Engine {
         is_change: bool,
         at: &mut Nanos,
     ) -> Result<(), KvError> {
-        let begun = self.growth_clock.max(*at);
         while self.keeps_out(namespace, is_change) {
-            let growth = self.namespaces.living(namespace)?.index.growth();
-            self.growth_clock = self.growth_clock.max(*at);
+            let begun = self.growth_clock.max(*at);
+            self.growth_clock = begun;
             if !self.make_room_to_grow()? {
                 break;
             }
-            self.grow(namespace)?;
-            self.namespaces.living(namespace)?.closed = (growth, self.growth_clock);
+            self.grow(namespace, begun)?;
         }
         let (growth, closed_until) = self.namespaces.living(namespace)?.closed;
-        if closed_until > begun {
-            self.growth.add(closed_until - begun, !self.keeps_out(namespace, is_change));
-        }
         if growth.keeps_out(is_change) {
             *at = (*at).max(closed_until);
         }

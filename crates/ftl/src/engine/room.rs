@@ -10,7 +10,7 @@ use crate::space::Space;
 use kvssd_types::{Command, KvError, NamespaceId, Nanos};
 
 /// Superblocks that a step of an index's own work may open.
-pub(crate) const GROWTH_SUPERBLOCKS: usize = 2;
+pub(super) const GROWTH_SUPERBLOCKS: usize = 2;
 
 /// Records kept for iterators may take 1 / HELD_SHARE of the DRAM. An estimate.
 const HELD_SHARE: u64 = 64;
@@ -144,9 +144,10 @@ impl Engine {
         self.media.space.superblocks.free() >= STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
     }
 
-    /// The free superblocks that a step of growth needs.
+    /// The free superblocks that a step of growth needs: as many as a store. With more than that, changes that wait for such a step
+    /// would wait for whole victims, though stores pass.
     pub(super) fn free_to_grow(&self) -> usize {
-        self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
+        self.limits.high.max(GROWTH_SUPERBLOCKS) + STEP_SUPERBLOCKS
     }
 
     /// Waits until as many superblocks are free as the command may need beside the reserve. It waits for garbage collection, or
