@@ -230,7 +230,7 @@ impl SectionIndex for Multilevel {
         let tag = self.form.signature(hash);
         let local = self.local.places_of(tag);
         let mut place = Self::first_verified(buckets, &local)?;
-        let mut same = local.len();
+        let (mut same, mut unread) = (local.len(), None);
         let mut level = if place.is_none() && self.bloom.may_have(tag) { 0 } else { self.levels };
         while level < self.levels && place.is_none() {
             let bucket = self.section_at(tag, level);
@@ -239,13 +239,23 @@ impl SectionIndex for Multilevel {
             if buckets.is_nowhere(bucket) {
                 continue;
             }
-            let ticket = buckets.search(bucket)?;
+            let ticket = match buckets.search(bucket) {
+                // A merge has put what came later into a deeper level.
+                Err(error @ KvError::Unrecovered(_)) => {
+                    unread = Some(error);
+                    continue;
+                }
+                ticket => ticket?,
+            };
             let bytes = buckets.bytes(ticket);
             let (places, comparisons): (Vec<Grain>, _) =
                 (self.places_in(bytes, tag).collect(), self.form.comparisons(bytes, tag));
             buckets.compare(comparisons.into());
             place = Self::first_verified(buckets, &places)?;
             same += places.len();
+        }
+        if let Some(error) = unread.filter(|_| place.is_none()) {
+            return Err(error);
         }
         let is_refused = place.is_none() && (same >= HOPS || self.records >= self.records_max);
         let tag = if is_refused { Position::FULL } else { tag };

@@ -129,6 +129,7 @@ fn lose(design: &Design, power_loss: PowerLoss, seed: u64, case: &Case) -> usize
 
     let mut life = mount(design, power_loss, &medium);
     let unreadable = life.verify(&model);
+    let before = model.clone();
     life.overwrite(&mut random, overwrites, length_max, &mut model);
     let has_stopped = matches!(life.delete(KEYS), Err(KvError::Unrecovered(why)) if why.contains("takes no changes"));
     // Of a tree of a few tables most may be lost, and then few stores find out that their key is none of them.
@@ -137,6 +138,8 @@ fn lose(design: &Design, power_loss: PowerLoss, seed: u64, case: &Case) -> usize
     assert!(!has_stopped || kind == Kind::Section);
     let still = life.verify(&model);
     assert!(still.iter().all(|key| unreadable.contains(key)), "{}: {kind:?}: {still:?}", design.name);
+    let stored_again: Vec<_> = still.iter().filter(|key| model.get(key) != before.get(key)).collect();
+    assert!(stored_again.is_empty(), "{}: {kind:?}: {stored_again:?} were stored again", design.name);
     drop(life);
     let mut life = mount(design, power_loss, &medium);
     if power_loss == PowerLoss::Protected {
@@ -160,8 +163,14 @@ fn a_drive_that_was_not_closed_mounts_without_a_section() {
             *damaged.lock().unwrap().page_mut(PageAddress(page as u32)) = Some(vec![0xAA; 10].into());
             let unreadable = mount(&design, PowerLoss::Protected, &damaged).verify(&model);
             if !unreadable.is_empty() {
-                assert_eq!(mount(&design, PowerLoss::Protected, &damaged).verify(&model), unreadable);
+                let mut life = mount(&design, PowerLoss::Protected, &damaged);
+                assert_eq!(life.verify(&model), unreadable);
                 lost += 1;
+                let (mut later, mut random) = (model.clone(), Random::new(2));
+                life.overwrite(&mut random, 1000, 3000, &mut later);
+                let again: Vec<_> =
+                    life.verify(&later).into_iter().filter(|key| later.get(key) != model.get(key)).collect();
+                assert!(again.is_empty(), "{}: {again:?} were stored again", design.name);
             }
         }
     }
