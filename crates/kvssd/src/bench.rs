@@ -15,7 +15,7 @@ use crate::fail::{Failure, is_url};
 use crate::output::{JsonFile, note, print, refuse_one_place, say};
 use crate::page;
 use crate::progress::Progress;
-use crate::report::{Report, experiments_of};
+use crate::report::{COLLECTED_MIN, Report, experiments_of};
 use crate::workers::{self, Job, Limits};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -30,9 +30,6 @@ use std::path::Path;
 
 /// Less of what was asked for is told.
 const FILLED_SHARE_MIN: f64 = 0.95;
-
-/// Superblocks that garbage collection should empty in a run with stores. An estimate: one more or less is a tenth.
-const COLLECTED_MIN: u64 = 10;
 
 /// What a trace shows of a run, if nothing else is asked for.
 const TRACE_WINDOW: TraceWindow = TraceWindow { from: Nanos::ZERO, until: Nanos(10_000_000) };
@@ -85,21 +82,6 @@ fn note_fills(options: &BenchOptions, experiments: &[Experiment]) -> Result<(), 
         }
     }
     Ok(())
-}
-
-/// Tells of runs that met so little of garbage collection that chance decides how much.
-fn note_windows(runs: &[Vec<RunReport>]) {
-    let has_stores = |run: &RunReport| run.latency_ns.get("store").is_some_and(|stores| stores.count > 0);
-    let is_short = |run: &&RunReport| {
-        run.gc.busy_ns > 0 && run.gc.superblocks < COLLECTED_MIN && has_stores(run) && run.rounds.is_none()
-    };
-    let designs: Vec<&str> = runs.iter().flatten().filter(is_short).map(|run| run.design.as_str()).collect();
-    if !designs.is_empty() {
-        note(&format!(
-            "{}: garbage collection emptied fewer than {COLLECTED_MIN} superblocks in the run, and how many is chance: take more --operations, or --rounds",
-            designs.join(", ")
-        ));
-    }
 }
 
 /// Where the report goes.
@@ -173,8 +155,14 @@ fn show_with(
     if !is_quiet {
         print(&comparison(&runs.iter().flatten().collect::<Vec<_>>()))?;
     }
-    note_windows(runs);
     let report = Report { failure, ..Report::of(experiments, runs) };
+    let little = report.little_collected();
+    if !little.is_empty() {
+        note(&format!(
+            "{}: garbage collection emptied fewer than {COLLECTED_MIN} superblocks in the run, and how many is chance: take more --operations, or --rounds",
+            little.join(", ")
+        ));
+    }
     let document = json!(report);
     files.json.write(&document)?;
     page::write(&files.html, "kvssd bench", &document)?;

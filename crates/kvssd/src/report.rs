@@ -16,6 +16,9 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
+/// Superblocks that garbage collection should empty in a run with stores. An estimate: one more or less is a tenth.
+pub const COLLECTED_MIN: u64 = 10;
+
 /// A report.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
@@ -95,6 +98,17 @@ impl Report {
     #[must_use]
     pub fn failed_retrieves(&self) -> u64 {
         self.runs.iter().filter_map(|run| run["failed_retrieves"].as_u64()).sum()
+    }
+
+    /// Designs of runs that met so little of garbage collection that chance decides how much.
+    #[must_use]
+    pub fn little_collected(&self) -> Vec<&str> {
+        let is_little = |run: &&Value| {
+            let collects =
+                run["gc"]["busy_ns"].as_u64() > Some(0) && run["latency_ns"]["store"]["count"].as_u64() > Some(0);
+            collects && run["gc"]["superblocks"].as_u64() < Some(COLLECTED_MIN) && run["rounds"].is_null()
+        };
+        self.runs.iter().filter(is_little).filter_map(|run| run["design"].as_str()).collect()
     }
 }
 

@@ -22,6 +22,7 @@ use self::group::Group;
 use crate::Outcome;
 use crate::arguments::sweep::{RunsOptions, SweepOptions};
 use crate::output::{counted, note, print};
+use crate::report::COLLECTED_MIN;
 use crate::workers::{self, Job, Limits};
 use kvssd_measure::{columns, grouped, size};
 use kvssd_sim::SimError;
@@ -123,14 +124,24 @@ fn list_impossible(plan: &Plan) -> Outcome {
 
 /// Says what is in the folder now; an error when a drive gave back wrong values.
 fn summary(plan: &Plan, runs: &[(String, &Run)], folder: &Folder, out: &Path) -> Outcome {
-    let (mut failed, mut wrong) = (0, 0);
+    let (mut failed, mut wrong, mut little_collected) = (0, 0, Vec::new());
     for (at, run) in runs {
         let Some(report) = folder.found(run) else { continue };
         wrong += report.failed_retrieves();
+        if !report.little_collected().is_empty() {
+            little_collected.push(at);
+        }
         if let Some(why) = report.failure {
             failed += 1;
             print(&format!("{at}: {why}\n"))?;
         }
+    }
+    if let Some(first) = little_collected.first() {
+        note(&format!(
+            "in {} of {} runs, such as {first}, garbage collection emptied fewer than {COLLECTED_MIN} superblocks, and how many is chance: take more operations, or rounds",
+            little_collected.len(),
+            runs.len()
+        ));
     }
     let (reports, impossible) = (counted(runs.len(), "report"), counted(plan.impossible().count(), "point"));
     print(&format!(

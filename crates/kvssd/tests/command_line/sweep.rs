@@ -239,6 +239,22 @@ fn an_interrupt_leaves_no_parts() {
 
 /// A folder may have been somebody's before.
 #[test]
+fn runs_that_little_is_collected_in_are_told_for_what_they_are() {
+    let desk = Desk::new();
+    desk.put(
+        "experiment.toml",
+        "[options]\ndesign = 'plus'\nscale = '1/512'\nrecords = 60000\noverwrites = 60000\n\
+         [axes]\nworkload = ['ycsb-a', 'ycsb-c']\noperations = [3000]\n",
+    );
+    // Again of reports that were there.
+    for _ in 0..2 {
+        let said = message(&sweep(&desk, "--out runs"));
+        assert!(said.contains("in 1 of 2 runs, such as workload = ycsb-a"), "{said}");
+        assert!(said.contains("fewer than 10 superblocks"), "{said}");
+    }
+}
+
+#[test]
 fn what_is_no_sweeps_is_not_written_over() {
     let desk = desk();
     let folder = desk.path("out");
