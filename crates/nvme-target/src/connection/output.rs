@@ -5,6 +5,7 @@ use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Data};
 use crate::limits::PDU_DATA_BYTES_MAX;
 use crate::metrics::Metrics;
+use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::pdu::{DataHeader, Framing, Pdu, Sender};
 use kvssd_types::{Blob, Nanos, Value};
 use std::cmp::{Ordering, Reverse};
@@ -194,7 +195,10 @@ impl Output {
             metrics.bytes_out.inc_by(completion.data.len() as u64);
         }
         metrics.count(completion, now);
-        queue.complete(completion.command_id);
+        // One that was refused for its identifier was never outstanding: the command that has it still is.
+        if completion.status != Status::CommandIdConflict {
+            queue.complete(completion.command_id);
+        }
         self.push(&Pdu::Response(completion.entry(queue.head())), framing);
     }
 

@@ -291,6 +291,11 @@ fn two_commands_of_one_name_are_not_taken() {
     assert!(matches!(host.io.hear(), Heard::R2t(5, ..)));
     host.io.send(&Pdu::Command { entry, data: &[] });
     assert_eq!(host.io.take(5, &[]).status(), Status::CommandIdConflict);
+    // The first one is outstanding still, and has its identifier and its entry.
+    for _ in 0..3 {
+        host.io.send(&Pdu::Command { entry, data: &[] });
+        assert_eq!(host.io.take(5, &[]).status(), Status::CommandIdConflict);
+    }
 }
 
 /// An admin queue of a host, and what its Connect got.
