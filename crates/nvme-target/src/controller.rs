@@ -118,6 +118,8 @@ pub(crate) struct Controller {
     has_failed: bool,
     last_heard: Nanos,
     event_requests: VecDeque<(u16, Nanos)>,
+    /// Identifiers of those that a reset has ended.
+    forgotten: Vec<u16>,
     events: VecDeque<u32>,
     /// Types of events that are masked until their log page is read, with their information.
     masked: BTreeMap<u32, u8>,
@@ -162,6 +164,7 @@ impl Controller {
             has_failed: false,
             last_heard: now,
             event_requests: VecDeque::new(),
+            forgotten: Vec::new(),
             events: VecDeque::new(),
             masked: BTreeMap::new(),
             accesses: BTreeMap::new(),
@@ -258,7 +261,7 @@ impl Controller {
         self.resets += 1;
         self.queues.clear();
         self.is_shut_down = false;
-        self.event_requests.clear();
+        self.forgotten.extend(self.event_requests.drain(..).map(|(id, _)| id));
         self.events.clear();
         self.masked.clear();
         self.features.events = 0;
@@ -284,6 +287,11 @@ impl Controller {
         let before = self.event_requests.len();
         self.event_requests.retain(|&(id, _)| id != command_id);
         self.event_requests.len() < before
+    }
+
+    /// The Asynchronous Event Requests that a reset has ended since: none is outstanding any more, and none gets a completion.
+    pub(crate) fn take_forgotten(&mut self) -> Vec<u16> {
+        std::mem::take(&mut self.forgotten)
     }
 
     /// Aborts an Asynchronous Event Request; `None` if there is no such one.

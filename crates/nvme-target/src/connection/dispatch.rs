@@ -262,7 +262,9 @@ impl Connection {
             (Phase::Admin { controller, .. }, FabricsCommand::PropertySet { offset, is_wide, value }) => {
                 let mut locked = lock(controller);
                 locked.restart_keep_alive(now);
-                if locked.set_property(offset, is_wide, value)? {
+                let is_shutdown = locked.set_property(offset, is_wide, value)?;
+                locked.take_forgotten().into_iter().for_each(|id| self.queue.complete(id));
+                if is_shutdown {
                     tracing::info!(controller = locked.id, "a host shuts its controller down");
                     drop(locked);
                     // Completed changes are safe already. A host may expect a shutdown to flush as well.

@@ -295,6 +295,26 @@ fn a_reset_ends_queues_and_what_they_wait_for() {
     assert_eq!(refused, Status::ConnectInvalidParameters);
 }
 
+/// Their identifiers and their entries of the queue are free again, however often that is so.
+#[test]
+fn a_reset_ends_event_requests() {
+    let target = Target::new();
+    let mut host = Host::new(&target);
+    for round in 0..20 {
+        for id in 1000..1004u16 {
+            let mut entry = AdminCommand::AsynchronousEventRequest.entry(0).with_data(DataPointer::NONE);
+            entry.command_id = id.into();
+            host.admin.send(&Pdu::Command { entry, data: &[] });
+        }
+        host.admin.set_configuration(Configuration(0));
+        host.admin.set_configuration(Configuration::KEY_VALUE);
+        let mut entry = SubmissionEntry::from(FabricsCommand::PropertyGet { offset: property::STATUS, is_wide: false });
+        entry.command_id = 1001.into();
+        host.admin.send(&Pdu::Command { entry, data: &[] });
+        assert_eq!(host.admin.take(1001, &[]).status(), Status::Success, "round {round}");
+    }
+}
+
 #[test]
 fn a_stop_closes_the_drive_in_order_and_the_next_service_finds_everything() {
     let mut target = Target::new();
