@@ -112,6 +112,8 @@ pub struct Connection {
     /// The keep-alive deadline that had passed at the last look. What came meanwhile is read before it ends the controller.
     overdue: Option<Nanos>,
     began: Nanos,
+    /// It ended for another connection, before its host said its name.
+    has_made_room: bool,
 }
 
 impl Connection {
@@ -140,6 +142,7 @@ impl Connection {
             ready: VecDeque::new(),
             output: Output::default(),
             began: now,
+            has_made_room: false,
         }
     }
 
@@ -247,6 +250,12 @@ impl Connection {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended)
+    }
+
+    /// Whether it ended for another connection: its place, which is its thread's, is wanted at once.
+    #[must_use]
+    pub fn has_made_room(&self) -> bool {
+        self.has_made_room
     }
 
     /// Whether all completions are sent.

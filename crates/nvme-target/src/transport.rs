@@ -113,7 +113,7 @@ pub fn attend(
         }
         let is_late = stopped.is_some_and(|stopped| at > stopped + limits.stop_ns);
         if connection.has_ended() && ((connection.is_drained() && is_flushed) || is_late) {
-            return linger(transport, now);
+            return if connection.has_made_room() { Ok(()) } else { linger(transport, now) };
         }
         let has_output = !connection.output().is_empty() || !is_flushed;
         if !has_output {

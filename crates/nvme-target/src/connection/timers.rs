@@ -52,6 +52,7 @@ impl Connection {
             Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Authenticating { .. } => {
                 if self.place.is_given_up() {
                     tracing::warn!("a peer that has not said who it is made room for another");
+                    self.has_made_room = true;
                     self.stop_for_fault();
                 } else if now > self.began + limits.connect_ns {
                     tracing::warn!("a peer did not connect in time");

@@ -7,9 +7,12 @@ use kvssd_nvme_spec::command::DataPointer;
 use kvssd_nvme_spec::fabrics::CONTROLLER_ANY;
 use kvssd_nvme_spec::kv::{KvCommand, StoreOptions};
 use kvssd_nvme_spec::pdu::Pdu;
-use kvssd_nvme_target::{HostRights, Rate, Rights};
+use kvssd_nvme_target::{Connection, HostRights, Interest, Rate, Rights, Transport, attend};
 use kvssd_types::Nanos;
+use std::cell::Cell;
+use std::io;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const SLOW: &str = "nqn.slow";
@@ -159,4 +162,43 @@ fn who_says_no_name_makes_room_for_who_does() {
     assert_eq!(silent[0].hear(), Heard::Closed, "the oldest goes");
     let got = silent[7].connect(admin_connect(0), CONTROLLER_ANY, NQN, HOST_NQN);
     assert_eq!(got.status(), Status::Success, "the youngest may go on");
+}
+
+/// A peer that says nothing and takes nothing.
+struct Silent {
+    is_waited_for: bool,
+}
+
+impl Transport for Silent {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn wait(&mut self, _: Interest, _: Nanos) -> bool {
+        false
+    }
+
+    fn end_output(&mut self) -> io::Result<()> {
+        self.is_waited_for = true;
+        Ok(())
+    }
+}
+
+/// It would keep a thread of those that are left to hosts with names.
+#[test]
+fn who_finds_no_place_is_not_waited_for() {
+    let target = Target::with(|options| options.limits.connections_max = 2);
+    let subsystem = || Arc::clone(&target.subsystem);
+    let _the_only_place = Connection::new(subsystem(), target.address, Nanos::ZERO);
+    let (mut peer, clock) = (Silent { is_waited_for: false }, Cell::new(0));
+    let now = || {
+        clock.set(clock.get() + 100_000_000);
+        Nanos(clock.get())
+    };
+    attend(subsystem(), target.address, &mut peer, now, || false).unwrap();
+    assert!(!peer.is_waited_for);
 }
