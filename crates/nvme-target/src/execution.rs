@@ -129,6 +129,19 @@ impl Executor<'_> {
         Ok(OpenedClient { client: lock(&self.sessions.of_hosts).clients.open(client), since })
     }
 
+    /// The most bytes of data that the completion of a command comes with.
+    pub(crate) fn data_bytes_max(&mut self, ready: &IoCommand) -> u32 {
+        match &ready.command {
+            KvCommand::Retrieve { key, buffer_bytes } => {
+                let of = |key| self.drive.value_bytes_of(NamespaceId(ready.namespace), key).ok().flatten();
+                key_of(key).ok().and_then(of).unwrap_or(0).min(*buffer_bytes)
+            }
+            KvCommand::List { buffer_bytes, .. } => (*buffer_bytes).min(LIST_BYTES_MAX),
+            KvCommand::ListLong { buffer_bytes, .. } | KvCommand::Iterate { buffer_bytes, .. } => *buffer_bytes,
+            _ => 0,
+        }
+    }
+
     /// Executes the commands that `next` returns, and commits them. `next` is told whether their data is less than
     /// `bytes_max` so far; the last command may exceed that.
     pub(crate) fn execute(

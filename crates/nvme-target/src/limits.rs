@@ -48,6 +48,8 @@ pub(crate) const OUTPUT_BYTES_MAX: usize = 4 << 20;
 pub(crate) const GLANCE_BYTES_MAX: u32 = 64 << 10;
 /// The longest data of a List.
 pub(crate) const LIST_BYTES_MAX: u32 = 128 << 10;
+/// The longest answer that does not wait for the output of other connections. So much memory each takes beyond the bound.
+pub(crate) const SMALL_ANSWER_BYTES_MAX: u32 = LIST_BYTES_MAX;
 /// The longest data of a List of keys of any length.
 pub(crate) const LONG_LIST_BYTES_MAX: u32 = 2 << 20;
 /// The longest part of a log page.

@@ -4,6 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// More than one of so many parts of the memory is large: 16 MiB of 1 GiB.
+const LARGE_PARTS: u64 = 64;
+
 /// A number of bytes that connections share.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
@@ -31,9 +34,11 @@ impl MemoryBudget {
         self.bytes_max.saturating_sub(self.used_bytes())
     }
 
-    /// Reserves bytes; `None` if they are not free. When no others are in use, any number is granted.
+    /// Reserves bytes; `None` if they are not free. When no others are in use, any number is granted. What is large leaves the last quarter
+    /// to what is not: its host may take minutes to send it, or have to wait for its rate.
     pub(crate) fn reserve(self: &Arc<Self>, bytes: u64) -> Option<MemoryShare> {
-        let take = |share: u64| (share == 0 || share + bytes <= self.bytes_max).then_some(share + bytes);
+        let kept_bytes = if bytes > self.bytes_max / LARGE_PARTS { self.bytes_max / 4 } else { 0 };
+        let take = |share: u64| (share == 0 || share + bytes <= self.bytes_max - kept_bytes).then_some(share + bytes);
         self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
         Some(MemoryShare { memory: Arc::clone(self), bytes })
     }
@@ -81,8 +86,10 @@ mod tests {
     fn what_is_held_is_there_again_when_it_is_dropped() {
         let memory = MemoryBudget::new(100);
         let first = memory.reserve(60).unwrap();
-        assert!(memory.reserve(41).is_none());
-        let second = memory.reserve(40).unwrap();
+        assert!(memory.reserve(16).is_none());
+        let mut second = memory.reserve(15).unwrap();
+        assert!(memory.reserve(2).is_none() && memory.reserve(1).is_some(), "the last quarter is for what is small");
+        second.resize(40);
         assert_eq!(memory.free_bytes(), 0);
         drop((first, second));
         let mut large = memory.reserve(500).unwrap();

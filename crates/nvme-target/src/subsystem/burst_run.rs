@@ -13,7 +13,7 @@ use crate::completion::{Completion, Success};
 use crate::controller::IoSettings;
 use crate::execution::{self, Executor};
 use crate::io_command::{Burst, IoCommand};
-use crate::limits::GLANCE_BYTES_MAX;
+use crate::limits::{GLANCE_BYTES_MAX, SMALL_ANSWER_BYTES_MAX};
 use kvssd_device::{Partitions, Scope};
 use kvssd_nvme_spec::Status;
 use kvssd_runtime::sync::atomic::Ordering;
@@ -88,11 +88,19 @@ impl BurstRun<'_> {
         while bytes_max > 0 && !room.share.try_grow(bytes_max as u64) {
             bytes_max /= 2;
         }
-        let next = |has_room| match partition {
-            Some(number) => burst.next_of(number, has_room),
-            None => burst.next(has_room),
+        // Who has nothing to send gets a small answer all the same: others may take minutes for theirs.
+        let is_small = bytes_max == 0
+            && room.used_bytes == 0
+            && burst.front(true).is_some_and(|front| executor.data_bytes_max(front) <= SMALL_ANSWER_BYTES_MAX);
+        let mut left = if is_small { 1 } else { usize::MAX };
+        let next = |has_room| {
+            left = left.checked_sub(1)?;
+            match partition {
+                Some(number) => burst.next_of(number, has_room),
+                None => burst.next(has_room),
+            }
         };
-        executor.execute(next, bytes_max, now, settings, completions);
+        executor.execute(next, bytes_max.max(usize::from(is_small)), now, settings, completions);
         room.fill(completions[begin..].iter().map(|completion| completion.data.len()).sum());
         if let Some(why) = executor.drive.failure()
             && !subsystem.has_failed.swap(true, Ordering::Relaxed)

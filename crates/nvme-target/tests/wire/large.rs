@@ -70,6 +70,14 @@ fn a_value_of_256_mib_is_stored_and_retrieved_and_is_there_after_a_restart() {
     }
 }
 
+/// Whether nothing is asked for or answered: there is no room.
+fn waits(queue: &mut Queue) -> bool {
+    queue.stream.set_read_timeout(Some(Duration::from_millis(600))).unwrap();
+    let does_wait = queue.stream.peek(&mut [0]).is_err();
+    queue.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    does_wait
+}
+
 #[test]
 fn values_of_all_connections_share_a_bound() {
     let target = target(4 * MIB, |options| options.limits.values_bytes_max = u64::from(3 * MIB));
@@ -77,13 +85,6 @@ fn values_of_all_connections_share_a_bound() {
     let key = |name: &[u8]| KvKey::new(name).unwrap();
     let stored = value(1, 2 * MIB);
     let store = |name| KvCommand::Store { key: key(name), value_bytes: 2 * MIB, options: StoreOptions::default() };
-    // Nothing is asked for or answered while there is no room.
-    let waits = |queue: &mut Queue| {
-        queue.stream.set_read_timeout(Some(Duration::from_millis(600))).unwrap();
-        let does_wait = queue.stream.peek(&mut [0]).is_err();
-        queue.stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        does_wait
-    };
     // On the way in.
     let first = begin(&mut one.io, &store(b"one"), 2 * MIB);
     let Heard::R2t(_, tag, ..) = one.io.hear() else { panic!("the first store is asked for its data") };
@@ -112,6 +113,45 @@ fn values_of_all_connections_share_a_bound() {
         assert!(one.io.take(id, &[]).data == stored);
     }
     assert!(other.io.take(asked, &[]).data == stored);
+}
+
+/// However slow the hosts of large values are.
+#[test]
+fn what_is_small_does_not_wait_for_what_is_large() {
+    let target = target(4 * MIB, |options| options.limits.values_bytes_max = u64::from(3 * MIB));
+    let (mut one, mut other, mut small) = (Host::new(&target), Host::new(&target), Host::new(&target));
+    assert_eq!(one.store_if(b"large", &value(1, 2 * MIB), StoreOptions::default()), Status::Success);
+    // On the way in: two of three have the room.
+    let store =
+        KvCommand::Store { key: KvKey::new(b"in").unwrap(), value_bytes: MIB, options: StoreOptions::default() };
+    let mut crowd = [Host::new(&target), Host::new(&target), Host::new(&target)];
+    for host in &mut crowd {
+        begin(&mut host.io, &store, MIB);
+    }
+    let begun = Instant::now();
+    while crowd.iter_mut().map(|host| waits(&mut host.io)).filter(|waits| *waits).count() > 1 {
+        assert!(begun.elapsed() < PATIENCE, "the second one is not asked for its data");
+    }
+    assert!(crowd.iter_mut().any(|host| waits(&mut host.io)), "the third one has the room of others");
+    assert_eq!(small.store_if(b"small", &value(2, 40_000), StoreOptions::default()), Status::Success);
+    // On the way out.
+    let retrieve = KvCommand::Retrieve { key: KvKey::new(b"large").unwrap(), buffer_bytes: 2 * MIB };
+    for _ in 0..20 {
+        begin(&mut one.io, &retrieve, 2 * MIB);
+    }
+    loop {
+        assert!(begun.elapsed() < 3 * PATIENCE, "there is always room for one more");
+        let asked = begin(&mut other.io, &retrieve, 2 * MIB);
+        if waits(&mut other.io) && waits(&mut other.io) {
+            break;
+        }
+        other.io.take(asked, &[]);
+    }
+    for _ in 0..3 {
+        assert!(small.retrieve(b"small", 4 * MIB).is_ok_and(|(got, _)| got == value(2, 40_000)));
+        assert_eq!(small.retrieve(b"none", 4 * MIB), Err(Status::KeyDoesNotExist));
+    }
+    assert!(waits(&mut other.io), "the large ones took room all the time");
 }
 
 /// Who sends a little now and then is not silent, and yet keeps the memory that others wait for.
