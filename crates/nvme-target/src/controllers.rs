@@ -118,7 +118,7 @@ mod tests {
         let mut controllers = Controllers::default();
         let hosts = Hosts::new(Rights::everybody(), 64);
         let mut place = hosts.arrive(Nanos::ZERO);
-        let member = Arc::clone(place.claim("nqn.host").unwrap());
+        let member = Arc::clone(place.claim("nqn.host", true).unwrap());
         let mut add = |kind, keep_alive_ms, now| {
             let host = Host { nqn: member.nqn.clone(), id: [1; 16] };
             let added = controllers.add(kind, host, &member, keep_alive_ms, &limits, now);

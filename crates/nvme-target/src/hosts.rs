@@ -68,6 +68,8 @@ impl Share {
 /// A host that has rights, or had them.
 pub(crate) struct Member {
     pub(crate) nqn: String,
+    /// Discovery controllers of whoever says that name and proves nothing, where the host itself has to: they count apart from its own connections.
+    is_unproved: bool,
     state: Mutex<MemberState>,
 }
 
@@ -90,6 +92,11 @@ impl Member {
     fn seen(&self) -> (Option<Arc<HostRights>>, u64) {
         let state = lock(&self.state);
         (state.rights.clone(), state.discovered)
+    }
+
+    /// What it is found by.
+    fn key(&self) -> (String, bool) {
+        (self.nqn.clone(), self.is_unproved)
     }
 
     /// Whether places are kept for it.
@@ -122,7 +129,7 @@ struct State {
     rights: Rights,
     discoveries: Discoveries,
     /// Hosts with connections. One that the rights name stays without any until they are replaced: it cannot escape its rate by a new connection.
-    members: BTreeMap<String, Arc<Member>>,
+    members: BTreeMap<(String, bool), Arc<Member>>,
     connections: usize,
     /// Connections without a name, in the order in which they came.
     unnamed: BTreeMap<u64, (Nanos, Arc<AtomicBool>)>,
@@ -204,7 +211,7 @@ impl Hosts {
                 }
                 state.rights = now.cloned().map(Arc::new);
             }
-            state.is_kept_for = rights.is_kept_for(&member.nqn);
+            state.is_kept_for = !member.is_unproved && rights.is_kept_for(&member.nqn);
         }
         state.rights = rights;
         state.members.retain(|_, member| lock(&member.state).connections > 0);
@@ -214,16 +221,17 @@ impl Hosts {
 
 impl State {
     /// Counts a connection of a host.
-    fn claim(&mut self, nqn: &str, connections_max: usize) -> Result<Arc<Member>, Refusal> {
+    fn claim(&mut self, nqn: &str, proves: bool, connections_max: usize) -> Result<Arc<Member>, Refusal> {
         let rights = self.rights.of(nqn).ok_or(Refusal::NoRights)?;
-        let is_kept_for = self.rights.is_kept_for(nqn);
-        let member = match self.members.get(nqn) {
+        let is_unproved = !proves && (rights.authentication.is_some() || rights.tls_key.is_some());
+        let is_kept_for = !is_unproved && self.rights.is_kept_for(nqn);
+        let member = match self.members.get(&(nqn.to_owned(), is_unproved)) {
             Some(member) => Arc::clone(member),
             None => {
                 let rights = Some(Arc::new(rights.clone()));
                 let (discovered, pace) = (self.discoveries.of(nqn), Pace::default());
                 let state = MemberState { rights, discovered, is_kept_for, connections: 0, pace };
-                Arc::new(Member { nqn: nqn.to_owned(), state: Mutex::new(state) })
+                Arc::new(Member { nqn: nqn.to_owned(), is_unproved, state: Mutex::new(state) })
             }
         };
         let mut state = lock(&member.state);
@@ -237,7 +245,7 @@ impl State {
         state.connections += 1;
         drop(state);
         self.connections += 1;
-        self.members.insert(nqn.to_owned(), Arc::clone(&member));
+        self.members.insert(member.key(), Arc::clone(&member));
         Ok(member)
     }
 }
@@ -260,10 +268,11 @@ impl Place {
         self.is_given_up.load(Ordering::Relaxed)
     }
 
-    /// Takes the place in the name of a host, until [`Place::settle`] or [`Place::leave`].
-    pub(crate) fn claim(&mut self, nqn: &str) -> Result<&Arc<Member>, Refusal> {
+    /// Takes the place in the name of a host, until [`Place::settle`] or [`Place::leave`]. `proves` is whether it proves that name, or is to,
+    /// where it has something to do so by.
+    pub(crate) fn claim(&mut self, nqn: &str, proves: bool) -> Result<&Arc<Member>, Refusal> {
         let mut state = lock(&self.hosts.state);
-        let member = state.claim(nqn, self.hosts.connections_max)?;
+        let member = state.claim(nqn, proves, self.hosts.connections_max)?;
         self.generation = self.hosts.generation.load(Ordering::Acquire);
         drop(state);
         self.leave();
@@ -286,7 +295,7 @@ impl Place {
         let is_over = of_member.connections == 0 && !state.rights.is_named(&member.nqn);
         drop(of_member);
         if is_over {
-            state.members.remove(&member.nqn);
+            state.members.remove(&member.key());
         }
     }
 
@@ -337,7 +346,7 @@ mod tests {
 
     fn claimed(hosts: &Arc<Hosts>, nqn: &str) -> Result<Place, Refusal> {
         let mut place = hosts.arrive(NOW);
-        place.claim(nqn)?;
+        place.claim(nqn, true)?;
         place.settle();
         Ok(place)
     }
@@ -375,9 +384,9 @@ mod tests {
         assert_eq!(claimed(&hosts, "nqn.b").err(), Some(Refusal::NoRights));
         drop(first);
         let mut place = hosts.arrive(NOW);
-        place.claim("nqn.a").unwrap();
+        place.claim("nqn.a", true).unwrap();
         place.leave();
-        assert!(place.claim("nqn.a").is_ok(), "a Connect that failed is no connection");
+        assert!(place.claim("nqn.a", true).is_ok(), "a Connect that failed is no connection");
     }
 
     #[test]

@@ -74,7 +74,8 @@ pub(super) fn connect(
         }
     };
     let parties = Parties { host: host.nqn.clone(), subsystem: subsystem_nqn };
-    let (member, rights) = claim(place, &host.nqn)?;
+    let proves = kind == ControllerKind::Io || secured.is_some();
+    let (member, rights) = claim(place, &host.nqn, proves)?;
     check_secured(&rights, kind, &parties, secured).inspect_err(|_| place.leave())?;
     // Nothing fails behind the new controller.
     let side = authentication(&rights, kind, parties).inspect_err(|_| place.leave())?;
@@ -90,7 +91,7 @@ pub(super) fn connect(
     };
     let (phase, id) = connected.inspect_err(|_| place.leave())?;
     let done = Success::with_result(id.into());
-    let held_to = (kind == ControllerKind::Io || secured.is_some()).then(|| Proofs::of(&rights));
+    let held_to = proves.then(|| Proofs::of(&rights));
     let Some(side) = side else {
         place.settle();
         return Ok(Connected { phase, entries, done, held_to });
@@ -136,8 +137,8 @@ fn check_secured(
 }
 
 /// A place for one more connection of the host.
-fn claim(place: &mut Place, nqn: &str) -> Result<(Arc<Member>, Arc<HostRights>), Failure> {
-    let claimed = place.claim(nqn).map(Arc::clone).and_then(|member| {
+fn claim(place: &mut Place, nqn: &str, proves: bool) -> Result<(Arc<Member>, Arc<HostRights>), Failure> {
+    let claimed = place.claim(nqn, proves).map(Arc::clone).and_then(|member| {
         let rights = member.rights().ok_or(Refusal::NoRights)?;
         Ok((member, rights))
     });

@@ -153,6 +153,31 @@ fn who_takes_too_long_is_sent_away_and_discovery_asks_for_nothing() {
     assert_eq!((got.status(), got.entry.result() >> 16), (Status::Success, 0));
 }
 
+/// Who says a name and proves nothing takes no place of who can, however long he stays.
+#[test]
+fn discovery_in_the_name_of_a_host_takes_none_of_its_places() {
+    let target = Target::with(|options| {
+        let authentication = Some(Arc::new(credentials(false)));
+        let rights = HostRights { authentication, connections_max: Some(2), ..HostRights::EVERYTHING };
+        options.rights = Rights::new([(HOST_NQN.to_owned(), rights)].into(), None);
+        options.limits.connections_max = 16;
+    });
+    let discover = || {
+        let mut queue = Queue::greeted(target.address, false, false);
+        (queue.connect(admin_connect(60_000), CONTROLLER_ANY, DISCOVERY_NQN, HOST_NQN).status(), queue)
+    };
+    let stay = [discover(), discover(), discover()];
+    assert_eq!(
+        stay.each_ref().map(|(status, _)| *status),
+        [Status::Success, Status::Success, Status::ConnectControllerBusy]
+    );
+    let (mut admin, controller) = connected(&target);
+    assert_eq!(prove(&mut admin, side(credentials(false), HOST_NQN)), Progress::Authenticated);
+    admin.set_configuration(Configuration::KEY_VALUE);
+    let mut io = Queue::greeted(target.address, false, false);
+    assert_eq!(io.connect(io_connect(1), controller, NQN, HOST_NQN).status(), Status::Success);
+}
+
 #[test]
 fn another_secret_ends_what_was_proved_by_the_old_one() {
     let target = Target::with(|options| options.rights = rights(None));
