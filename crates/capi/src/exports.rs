@@ -274,15 +274,14 @@ pub extern "C" fn kvs_get_key_space_info(ks_hd: Handle, ks: Place<KvsKeySpace>) 
         ks.check()?;
         let key_space = handles::key_space(ks_hd)?;
         let (info, count) = key_space.info()?;
-        let utilization = info.utilization;
         let name = ks.get()?.name;
         if !name.is_null() {
             key_spaces::write_name(&key_space.name, name)?;
         }
         ks.set(KvsKeySpace {
             opened: 1,
-            capacity: utilization.capacity_bytes,
-            free_size: utilization.capacity_bytes.saturating_sub(utilization.live_bytes),
+            capacity: info.utilization.capacity_bytes,
+            free_size: key_space.free_bytes(&info)?,
             count,
             name,
         })

@@ -47,6 +47,20 @@ impl KeySpace {
     pub(crate) fn info(&self) -> Result<(NamespaceInfo, u64), Refusal> {
         self.on_pairs(|pairs| Ok((pairs.info()?, pairs.count()?)))
     }
+
+    /// Bytes that its pairs may take yet: what is free on the drive, and no more than its quota leaves, which bounds records and not the index.
+    /// Over the wire a namespace with pairs says only what both take together.
+    pub(crate) fn free_bytes(&self, info: &NamespaceInfo) -> Result<u64, Refusal> {
+        let (stats, own, has_quota) = (self.device.stats()?, &info.utilization, info.attributes.quota_bytes.is_some());
+        let of_drive = stats.capacity_bytes.saturating_sub(stats.live_bytes);
+        // A namespace of a drive of another make has a size of its own.
+        if !has_quota && stats.firmware.is_some() {
+            return Ok(of_drive);
+        }
+        let is_known = own.record_bytes > 0 || has_quota && own.pairs == 0;
+        let used = if is_known { own.record_bytes } else { own.live_bytes };
+        Ok(of_drive.min(own.capacity_bytes.saturating_sub(used)))
+    }
 }
 
 /// The answer to a name that no key space has.

@@ -54,6 +54,27 @@ static void describes(kvs_device_handle device) {
 
 /* ---- Key spaces. ---- */
 
+/* A quota bounds records: the index of an ordered key space takes none of it. What others store is free for nobody. */
+static void rooms(kvs_device_handle device) {
+  kvs_key_space_name name = {6, "events"};
+  kvs_key_space_handle events, others;
+  kvs_key_space empty = {.name = NULL}, before = {.name = NULL}, behind = {.name = NULL};
+  OK(kvs_create_key_space(device, &name, 512 << 10, (kvs_option_key_space){KVS_KEY_ORDER_ASCEND}));
+  OK(kvs_open_key_space(device, "events", &events));
+  OK(kvs_get_key_space_info(events, &empty));
+  MUST(empty.capacity == 512 << 10 && empty.free_size == empty.capacity);
+  OK(kvs_open_key_space(device, "1", &others));
+  OK(kvs_get_key_space_info(others, &before));
+  static char many[400000];
+  kvs_key key = {"many", 4};
+  kvs_value value = {many, sizeof many, 0, 0};
+  OK(kvs_store_kvp(events, &key, &value, NULL));
+  OK(kvs_get_key_space_info(others, &behind));
+  MUST(behind.capacity == before.capacity && behind.free_size + sizeof many <= before.free_size);
+  OK(kvs_close_key_space(others));
+  OK(kvs_delete_key_space(device, &name));
+}
+
 static void names(kvs_device_handle device) {
   kvs_option_key_space plain = {KVS_KEY_ORDER_NONE};
   kvs_key_space_name name = {8, "accounts"};
@@ -292,6 +313,7 @@ int main(int count, char **arguments) {
   uint32_t value_bytes_max;
   describes(device);
   names(device);
+  rooms(device);
   OK(kvs_get_max_value_length(device, &value_bytes_max));
   kvs_key_space_handle space = make(device, "pairs", KVS_KEY_ORDER_NONE);
   pairs(space, value_bytes_max);
