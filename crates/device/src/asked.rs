@@ -77,6 +77,10 @@ impl AskedDevice {
         for (key, value) in &for_design {
             design.set(key, value)?;
         }
+        if !design.takes_keys() {
+            let why = format!("{} takes blocks, and a drive to ask takes keys", design.name);
+            return Err(DesignError::Parameter { key: "name".to_owned(), why }.into());
+        }
         let device = Device::new(&design, &profile, Box::new(RopeBacking::new(profile.geometry)))?;
         Ok(AskedDevice { device, now: Nanos::ZERO, stores: 0, stored_bytes: 0 })
     }

@@ -20,6 +20,8 @@ int main(void) {
   const char *wrong[] = {"nand.erase_ns", NULL}, *unknown[] = {"design.colour=red", NULL};
   GIVES(KVS_ERR_OPTION_INVALID, kvssd_device_create("nonsense", "kvvirt", 1.0 / 512, NULL, &device));
   MUST(strstr(kvssd_last_error(), "nonsense"));
+  GIVES(KVS_ERR_OPTION_INVALID, kvssd_device_create("block", "kvvirt", 1.0 / 512, NULL, &device)); /* it takes no keys */
+  MUST(strstr(kvssd_last_error(), "takes blocks"));
   GIVES(KVS_ERR_OPTION_INVALID, kvssd_device_create("plus", "nowhere.toml", 1.0 / 512, NULL, &device));
   GIVES(KVS_ERR_OPTION_INVALID, kvssd_device_create("plus", "kvvirt", 0, NULL, &device));
   GIVES(KVS_ERR_OPTION_INVALID, kvssd_device_create("plus", "kvvirt", 1.0 / 512, wrong, &device));
