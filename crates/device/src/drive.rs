@@ -339,6 +339,12 @@ impl Drive {
         self.large.as_ref().map_or(self.engine().value_bytes_max(), |large| large.value_bytes_max.into())
     }
 
+    /// The most namespaces that hosts can have: on a drive of large values each has another one for segments beside it.
+    #[must_use]
+    pub fn namespaces_max(&self) -> u32 {
+        self.design().namespaces_max / if self.large.is_some() { 2 } else { 1 }
+    }
+
     /// The most bytes that keys and values of a batch have together. On a drive of large values each pair takes one more byte, and a key
     /// whose value was large a few more.
     #[must_use]

@@ -73,7 +73,7 @@ pub fn info(image: &Path) -> Outcome {
         utilization.capacity_bytes,
         utilization.live_bytes,
         partitions.namespaces().len(),
-        design.namespaces_max,
+        drive.namespaces_max(),
         utilization.pairs,
         drive.value_bytes_max(),
         firmware.dram_bytes_max,

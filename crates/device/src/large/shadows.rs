@@ -169,10 +169,16 @@ impl LargeValues {
                 "names that begin with {NAME_PREFIX:?} are the drive's own"
             )));
         }
-        let owner = drive.create_namespace(numbers.map(|[id, _]| id), attributes.clone())?;
+        // Hosts do not see shadows, and are not to be told of them.
+        let namespaces = self.shadows.len() as u32;
+        let seen = |error| match error {
+            KvError::TooManyNamespaces { .. } => KvError::TooManyNamespaces { namespaces },
+            other => other,
+        };
+        let owner = drive.create_namespace(numbers.map(|[id, _]| id), attributes.clone()).map_err(seen)?;
         if let Err(error) = self.add(drive, (owner, numbers.map(|[_, id]| id)), attributes) {
             drive.delete_namespace(owner)?;
-            return Err(error);
+            return Err(seen(error));
         }
         Ok(owner)
     }

@@ -28,8 +28,9 @@ pub struct CreateOptions {
     /// Sets a parameter of the firmware (see `kvssd designs`), which the image keeps: design.victims=cost-benefit
     #[arg(long, value_name = "KEY=VALUE", value_parser = super::of_design)]
     pub set: Vec<Assignment>,
-    /// The largest value, as 256MiB, which is the most; beyond 2 MiB (of an image of less than 512 MiB: beyond 1/256 of it) values are
-    /// kept in segments, and every value takes a byte more
+    /// The largest value, as 256MiB, which is the most. Where it is more than a record holds (2 MiB, in an image of less than 512 MiB a
+    /// superblock; see `kvssd info`) values of more than half of that are kept in segments, every value takes a byte more, and there are 8
+    /// namespaces at the most. Less changes nothing
     #[arg(long, value_parser = super::units::value_bytes, value_name = "SIZE")]
     pub value_bytes_max: Option<u32>,
     /// As many threads change the drive side by side. Each partition has its part of the flash, of quotas and of caches' budgets, and the drive is

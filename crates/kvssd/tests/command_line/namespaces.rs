@@ -83,6 +83,20 @@ fn what_a_namespace_cannot_be_is_said_in_one_line() {
 }
 
 #[test]
+fn what_hosts_do_not_see_is_not_counted_as_a_namespace() {
+    let desk = Desk::new();
+    for partitions in ["1", "2"] {
+        let image = format!("drive{partitions}.kv");
+        desk.prints(&format!("create {image} --size 256MiB --value-bytes-max 8MiB --partitions {partitions}"));
+        for name in 2..9 {
+            desk.prints(&format!("namespace create {image} --name of{name}"));
+        }
+        desk.refuses(&format!("namespace create {image} --name nine"), &["there are 8 namespaces", "takes no more"]);
+        assert!(desk.prints(&format!("info {image}")).contains("namespaces        8 of 8\n"));
+    }
+}
+
+#[test]
 fn an_image_of_an_older_format_is_refused_and_left_as_it_was() {
     let desk = desk_with_image("plus");
     let mut older = std::fs::read(desk.path("drive.kv")).unwrap();
