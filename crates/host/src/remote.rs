@@ -303,6 +303,8 @@ fn traffic(page: &HealthPage) -> TrafficStats {
 }
 
 fn with_statistics(stats: &Stats, page: &StatisticsPage) -> Stats {
+    // A host that does not see all namespaces is told nothing of what is done to the drive: there, zeros are no figures.
+    let tells_all = page.processor_ns.get() > 0 || page.blocks.get() > 0;
     Stats {
         design: read_text(&page.design).unwrap_or_default().to_owned(),
         live_bytes: page.live_bytes.get(),
@@ -322,7 +324,7 @@ fn with_statistics(stats: &Stats, page: &StatisticsPage) -> Stats {
             blocks: page.blocks.get(),
             erases_max: page.erases_max.get(),
         }),
-        traffic: Some(TrafficStats {
+        traffic: tells_all.then(|| TrafficStats {
             changes: page.changes.get(),
             lookups: page.lookups.get(),
             stored_bytes: page.stored_bytes.get(),

@@ -28,7 +28,8 @@ pub struct Stats {
     pub staging_note: Option<String>,
     /// The firmware's statistics; `None` for a drive on the wire that is not kvssd.
     pub firmware: Option<FirmwareStats>,
-    /// What all hosts did since a drive on the wire is served; `None` for an image, which only this process uses.
+    /// What all hosts did since a drive on the wire is served; `None` for an image, which only this process uses, and for a host that does not see
+    /// all namespaces.
     pub traffic: Option<TrafficStats>,
 }
 

@@ -129,8 +129,11 @@ fn page(stats: &Stats) -> String {
         let FirmwareStats { flash_bytes, dram_bytes, dram_bytes_max, erases, blocks, erases_max, .. } = firmware;
         let mean = erases as f64 / blocks.max(1) as f64;
         lines.push(("flash bytes", flash_bytes.to_string()));
-        lines.push(("index and tables", format!("{dram_bytes} of {dram_bytes_max} bytes")));
-        lines.push(("wear", format!("{erases} erases; of a block {mean:.2}, of the most erased {erases_max}")));
+        // Those of a host that does not see all namespaces are not told.
+        if blocks > 0 {
+            lines.push(("index and tables", format!("{dram_bytes} of {dram_bytes_max} bytes")));
+            lines.push(("wear", format!("{erases} erases; of a block {mean:.2}, of the most erased {erases_max}")));
+        }
     }
     if let Some(TrafficStats { changes, lookups, stored_bytes, retrieved_bytes, .. }) = stats.traffic {
         lines.push(("served", format!("{changes} changes, {lookups} lookups")));
@@ -154,7 +157,7 @@ fn line(stats: &Stats, rates: Option<&Rates>) -> String {
         rate(|rates| rates.lookups),
         rates.map_or_else(nothing, |rates| size(rates.stored_bytes as u64)),
         amplification.map_or_else(nothing, |amplification| format!("{amplification:.2}")),
-        stats.firmware.map_or_else(nothing, |firmware| grouped(firmware.erases)),
+        stats.firmware.filter(|firmware| firmware.blocks > 0).map_or_else(nothing, |firmware| grouped(firmware.erases)),
     ])
 }
 

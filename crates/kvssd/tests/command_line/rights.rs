@@ -62,6 +62,10 @@ fn a_host_that_may_not_see_the_first_namespace_names_those_that_it_may() {
     desk.prints(&format!("put {url} key value --namespace log"));
     assert_eq!(desk.prints(&format!("get {url} key --namespace log")), "value");
     assert_eq!(desk.prints(&format!("list {url} --namespace log")), "key\n");
+    // What is not told is not shown as nothing.
+    let stat = desk.prints(&format!("stat {url}"));
+    assert!(stat.starts_with("pairs             1\n") && !stat.contains("served") && !stat.contains("wear"), "{stat}");
+    assert!(desk.prints(&format!("stat {url} --json")).contains("\"traffic\":null"));
     let listed = desk.prints(&format!("namespace list {url}"));
     assert!(listed.lines().count() == 2 && listed.contains("log"), "{listed}");
     for (arguments, namespace) in [(format!("get {url} key"), 1), (format!("get {url}&ns=3 key"), 3)] {

@@ -64,7 +64,8 @@ class TrafficStats(TypedDict):
 
 
 class Stats(TypedDict):
-    """How full a store is, with all its namespaces. Of an image there is no ``traffic``, of other makers' drives no ``firmware``."""
+    """How full a store is, with all its namespaces. Of an image there is no ``traffic``, nor for a host that does not see
+    all namespaces; of other makers' drives no ``firmware``."""
 
     design: str
     live_bytes: int
