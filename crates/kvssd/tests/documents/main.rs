@@ -2,6 +2,7 @@
 
 mod files;
 mod overview;
+mod report;
 mod reproduction;
 
 use std::fs;
