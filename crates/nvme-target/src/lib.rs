@@ -62,6 +62,7 @@ mod view;
 pub use connection::Connection;
 #[cfg(feature = "tls")]
 pub use door::Door;
+pub use kvssd_nvme_spec::fabrics::DISCOVERY_NQN;
 pub use limits::Limits;
 pub use metrics_page::metrics_page;
 pub use metrics_server::serve_metrics;

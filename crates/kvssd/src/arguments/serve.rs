@@ -26,7 +26,7 @@ pub struct ServeOptions {
     #[arg(long, default_value = "127.0.0.1:4420", value_name = "ADDRESS:PORT", value_parser = address)]
     pub listen: SocketAddr,
     /// The name of the subsystem
-    #[arg(long, default_value = "nqn.2025-01.org.kvssd:drive", value_name = "NQN", value_parser = nqn)]
+    #[arg(long, default_value = "nqn.2025-01.org.kvssd:drive", value_name = "NQN", value_parser = subsystem)]
     pub nqn: String,
     /// A host that may connect and do everything, by its NQN; others may not then. Can be given more than once
     #[arg(long = "allow-host", value_name = "NQN", value_parser = nqn)]
@@ -60,6 +60,16 @@ pub struct ServeOptions {
 /// Where somebody listens. What a name means is for somebody else to say, and could change.
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "write it as 127.0.0.1:4420 or [::1]:4420, with an address and no name".to_owned())
+}
+
+/// The name of a subsystem. That of discovery leads to no drive, whoever has it.
+fn subsystem(text: &str) -> Result<String, String> {
+    match nqn(text)? {
+        name if name == kvssd_nvme_target::DISCOVERY_NQN => {
+            Err("that is the name of discovery: no host would come to the drive".to_owned())
+        }
+        name => Ok(name),
+    }
 }
 
 /// An NVMe qualified name.

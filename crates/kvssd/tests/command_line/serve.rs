@@ -337,6 +337,7 @@ fn what_cannot_be_served_is_said_in_a_line() {
         ("serve other.kv --nqn drive", &["--nqn", "nqn."]),
         ("serve other.kv --timed nothing", &["profile nothing"]),
         ("serve other.kv --log =x=", &["--log"]),
+        ("serve drive.kv --nqn nqn.2014-08.org.nvmexpress.discovery", &["--nqn", "discovery"]),
         ("serve other.kv --log !!", &["--log !!", "no module of this program"]),
         ("serve other.kv --log info,wran", &["--log info,wran", "\"wran\" is no level"]),
         ("serve other.kv --config nothing.toml", &["nothing.toml", "cannot be read"]),
