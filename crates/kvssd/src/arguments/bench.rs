@@ -33,21 +33,22 @@ pub struct BenchOptions {
     #[arg(long, value_name = "REPORT", conflicts_with_all = ["drive", "store", "seed", "records", "operations", "threads",
         "value_bytes"])]
     pub from: Option<PathBuf>,
-    /// Pairs that the drive is filled with [default: as --fill says; with --store by durability and size]
+    /// Pairs that the drive is filled with [default: as --fill says; with --store by durability and size, 20000 of a URL]
     #[arg(long, value_name = "N", value_parser = count)]
     pub records: Option<u64>,
-    /// Operations of the run, or of each of its rounds [default: a tenth of the records; with --store, of each workload: as many as
-    /// records, 100000 reads at least]
+    /// Operations of the run, or of each of its rounds [default: a tenth of the records; of each benchmark of --db-bench that does not go over
+    /// all records: 1000; with --store, of each workload: as many as records, 100000 reads at least; 100000 of a URL]
     #[arg(long, value_name = "N", value_parser = count)]
     pub operations: Option<u64>,
     /// Rounds of the run, one behind the other; the report has the figures of each, confidence intervals, and whether the last five are
-    /// steady [default: 1; the most with --until steady: 25]. With --store, how often all is done; the table shows the median [default: 1]
+    /// steady [default: 1; the most with --until steady: 25]. With --store FOLDER, how often all is done; the table shows the median [default: 1]
     #[arg(long, value_name = "N", conflicts_with_all = ["kvbench", "db_bench"], value_parser = some)]
     pub rounds: Option<u32>,
-    /// Host threads [default: 20; with --store 1, then 8]
+    /// Host threads [default: 20; with --db-bench and with --store URL 1; with --store FOLDER 1, then 8]
     #[arg(long, value_name = "N", value_parser = small_count)]
     pub threads: Option<u32>,
-    /// Bytes of a value, at most, 0 to 2 MiB; 12 B to 16 MiB with --store URL [default: 1000; with --store 100, then 4096]
+    /// Bytes of a value, at most, 0 to 2 MiB; 12 B to 16 MiB with --store URL [default: 1000; with --store URL 4096, with --store FOLDER
+    /// 100, then 4096]
     #[arg(long, value_name = "SIZE", value_parser = small_size)]
     pub value_bytes: Option<u32>,
     /// What it begins with, and where its reports go.
