@@ -4,6 +4,7 @@ mod files;
 mod overview;
 mod report;
 mod reproduction;
+mod url;
 
 use std::fs;
 use std::path::{Path, PathBuf};
