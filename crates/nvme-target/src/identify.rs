@@ -186,13 +186,14 @@ fn discovery_controller(controller: &Controller) -> IdentifyController {
     data
 }
 
-/// Identify 00h. It reports a capacity in blocks, since some hosts ignore a namespace without one.
+/// Identify 00h. It reports a capacity in blocks, since some hosts ignore a namespace without one. No more is told to be in use than that
+/// (NUSE): what an index takes is not bounded by the quota.
 fn block_namespace(subsystem: &Subsystem, info: &NamespaceInfo, attributes: u8) -> Vec<u8> {
     let blocks = |bytes: u64| (bytes >> BLOCK_BYTES_LOG2).into();
     let mut data = IdentifyNamespace::zeroed();
     data.size = blocks(info.utilization.capacity_bytes);
     data.capacity = blocks(info.utilization.capacity_bytes);
-    data.utilization = blocks(info.utilization.live_bytes);
+    data.utilization = blocks(info.utilization.live_bytes.min(info.utilization.capacity_bytes));
     data.sharing = SHARED;
     data.attributes = attributes;
     data.formats[0] = [0, 0, BLOCK_BYTES_LOG2, 0];

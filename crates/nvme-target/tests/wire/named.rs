@@ -7,7 +7,7 @@ use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage};
 use kvssd_nvme_spec::command::{DataPointer, NAMESPACE_ALL};
 use kvssd_nvme_spec::fabrics::{CONTROLLER_ANY, DISCOVERY_NQN};
 use kvssd_nvme_spec::features::{EVENT_NAMESPACES, event, feature};
-use kvssd_nvme_spec::identify::read_namespace_list;
+use kvssd_nvme_spec::identify::{IdentifyNamespace, cns, read_namespace_list};
 use kvssd_nvme_spec::kv::{KvCommand, StoreOptions};
 use kvssd_nvme_spec::log_page::page;
 use kvssd_nvme_spec::named::{
@@ -109,6 +109,10 @@ fn a_namespace_is_made_listed_used_and_deleted() {
     assert_eq!((entry.quota_bytes.get(), read_name(&entry.index)), (1 << 20, Some("lsm")));
     assert!(entry.live_bytes.get() >= 202 && entry.capacity_bytes.get() == 1 << 20);
     assert!(found[0].birth() == 0 && found[1].birth() > 0 && found[2].birth() > 0, "of the first nobody knows");
+    // NUSE is at most NCAP, also where a tree takes more than the quota of its pairs.
+    let data = host.admin.identify(cns::NAMESPACE, 0, 3).data;
+    let blocks = IdentifyNamespace::from_data(&data).unwrap();
+    assert!(entry.live_bytes.get() > 1 << 20 && blocks.utilization == blocks.capacity);
     // A part of the page is a part of it.
     assert_eq!(namespaces_count(&log_page(&mut host.admin, page::NAMESPACES, 16)), Some(3));
     assert_eq!(delete(&mut host.admin, 2, &longest), Status::Success);
