@@ -249,7 +249,7 @@ fn runs_that_little_is_collected_in_are_told_for_what_they_are() {
     // Again of reports that were there.
     for _ in 0..2 {
         let said = message(&sweep(&desk, "--out runs"));
-        assert!(said.contains("in 1 of 2 runs, such as workload = ycsb-a"), "{said}");
+        assert!(said.contains("in 1 of 2 runs, such as workload=ycsb-a operations=3000"), "{said}");
         assert!(said.contains("fewer than 10 superblocks"), "{said}");
     }
 }
