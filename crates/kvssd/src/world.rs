@@ -24,8 +24,9 @@ pub fn run(options: &WorldOptions) -> Outcome {
         Campaign { scenarios: scenarios(&options.scenario)?, designs: designs(&options.design)?, seeds, jobs };
     let mut progress = Progress::new();
     progress.begin("drives", campaign.drives());
-    let until =
-        options.minutes.and_then(|minutes| Instant::now().checked_add(Duration::from_secs(minutes.saturating_mul(60))));
+    let until = options
+        .minutes
+        .and_then(|minutes| Instant::now().checked_add(Duration::from_secs(minutes.get().saturating_mul(60))));
     let hook = std::panic::take_hook();
     // A panic is a line of the report.
     std::panic::set_hook(Box::new(|_| {}));

@@ -1,7 +1,7 @@
 //! `kvssd world`.
 
 use clap::Args;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 /// `kvssd world`.
@@ -32,7 +32,7 @@ pub struct WorldOptions {
     pub jobs: Option<NonZeroUsize>,
     /// Ends after so many minutes, with what there is then
     #[arg(long, value_name = "N")]
-    pub minutes: Option<u64>,
+    pub minutes: Option<NonZeroU64>,
     /// Writes the reports to a file, or to - for the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

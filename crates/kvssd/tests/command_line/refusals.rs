@@ -69,6 +69,9 @@ fn what_cannot_be_is_refused_before_work_begins() {
         .filter_map(|(arguments, names)| desk.wrong_with_refusal(&format!("bench --json runs.json {arguments}"), names))
         .collect();
     assert!(wrong.is_empty(), "{wrong}");
+    if cfg!(feature = "campaigns") {
+        desk.refuses("world --minutes 0", &["--minutes", "zero"]);
+    }
 }
 
 #[test]
