@@ -85,6 +85,7 @@ pub struct PutOptions {
     /// The image, made with 1 GiB of flash and the design plus when there is none; or the URL of a drive on the wire
     pub image: PathBuf,
     /// The key, 1 to 255 bytes: text, or hex: and its bytes
+    #[arg(value_parser = super::units::key)]
     pub key: Bytes,
     /// The value: text, hex: and its bytes, or - for the standard input
     pub value: Option<GivenValue>,
@@ -130,6 +131,7 @@ pub struct GetOptions {
     /// The image, or the URL of a drive on the wire
     pub image: PathBuf,
     /// The key: text, or hex: and its bytes
+    #[arg(value_parser = super::units::key)]
     pub key: Bytes,
     /// Writes the value to a file
     #[arg(long, value_name = "FILE")]
@@ -146,6 +148,7 @@ pub struct DeleteOptions {
     /// The image, or the URL of a drive on the wire
     pub image: PathBuf,
     /// The key: text, or hex: and its bytes
+    #[arg(value_parser = super::units::key)]
     pub key: Bytes,
     /// Waits until the disk knows
     #[arg(long)]
@@ -162,6 +165,7 @@ pub struct ExistOptions {
     /// The image, or the URL of a drive on the wire
     pub image: PathBuf,
     /// The key: text, or hex: and its bytes
+    #[arg(value_parser = super::units::key)]
     pub key: Bytes,
     /// Which keys are meant
     #[command(flatten)]

@@ -3,7 +3,8 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kvssd_device::LARGE_VALUE_BYTES_MAX;
 use kvssd_sim::TraceWindow;
-use kvssd_types::Nanos;
+use kvssd_text::Bytes;
+use kvssd_types::{Key, Nanos};
 
 const BYTES: [(&str, u64); 10] = [
     ("KiB", 1 << 10),
@@ -75,6 +76,13 @@ pub fn size(text: &str) -> Result<u64, String> {
 /// A number of bytes such as 4KiB or 1000, of less than 4 GiB.
 pub fn small_size(text: &str) -> Result<u32, String> {
     whole(text, &BYTES, "4KiB or 1000")?.try_into().map_err(|_| too_large())
+}
+
+/// A key: text, or hex: and its bytes.
+pub fn key(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse()?;
+    Key::new(&bytes.0).map_err(|error| error.to_string())?;
+    Ok(bytes)
 }
 
 /// Bytes of a value in an image.

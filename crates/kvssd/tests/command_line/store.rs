@@ -124,6 +124,10 @@ fn a_put_makes_an_image_and_says_so() {
     for command in [&["get", "other.kv", "a"][..], &["delete", "other.kv", "a"], &["list", "other.kv"]] {
         assert!(self::message(&desk, command, 2).contains("other.kv"));
     }
+    // A key that no drive takes makes no image.
+    for key in ["", &"k".repeat(256), "hex:"] {
+        assert!(self::message(&desk, &["put", "other.kv", key, "1"], 2).contains("a key has 1 to 255"));
+    }
     assert_eq!(desk.files(), ["new.kv"]);
 }
 

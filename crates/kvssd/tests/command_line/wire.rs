@@ -95,7 +95,7 @@ fn what_only_an_image_can_is_refused_of_a_url() {
     let url = service.url("");
     for (arguments, named) in [
         (&["put", &url, "a", "1", "--sync"][..], "where it is served"),
-        (&["put", &url, &"k".repeat(256), "1"], "1 to 255 bytes, not 256"),
+        (&["put", &url, &"k".repeat(256), "1"], "256 bytes, and a key has 1 to 255"),
         (&["get", &url, "a", "--namespace", "7"], "no namespace 7"),
         (&["get", &service.url("ns=9"), "a"], "no namespace 9"),
         (&["create", &url], "kvssd stat"),
