@@ -37,9 +37,10 @@ impl LargeDevice {
             let why = format!("values have {LARGE_VALUE_BYTES_MAX} bytes at the most, and not {bytes}");
             return Err(DesignError::Parameter { key: "value_bytes_max".to_owned(), why });
         }
+        let of_record = design.value_bytes_max(&profile.geometry);
+        let value_bytes_max = value_bytes_max.filter(|bytes| u64::from(*bytes) > of_record);
         let namespaces_max = value_bytes_max.map_or(0, |_| NAMESPACES_MIN).max(design.namespaces_max);
         let device = Device::new(&Design { namespaces_max, ..design.clone() }, profile, backing)?;
-        let value_bytes_max = value_bytes_max.filter(|bytes| u64::from(*bytes) > device.engine().value_bytes_max());
         let mut clocked = Clocked::new(device, Nanos::ZERO);
         let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, false)).transpose()?;
         let began = clocked.clock();

@@ -129,7 +129,7 @@ impl Design {
         let limits = Limits {
             high,
             high_of_lookups: 1 + journal_step,
-            value_bytes_max: (VALUE_BYTES_MAX as u64).min(packing.superblock_bytes()),
+            value_bytes_max: self.value_bytes_max(&geometry),
             dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
             taken_bytes: 0,
         };
@@ -369,6 +369,12 @@ impl Design {
     /// targets it keeps one more for each, since the logs of one target cannot use a superblock of another.
     fn low_superblocks(&self, geometry: &Geometry) -> u32 {
         (self.gc_low_superblocks + 1) * geometry.targets() - 1
+    }
+
+    /// The largest value of a record.
+    #[must_use]
+    pub fn value_bytes_max(&self, geometry: &Geometry) -> u64 {
+        (VALUE_BYTES_MAX as u64).min(self.packing(geometry).superblock_bytes())
     }
 
     /// The superblocks that a drive of `geometry` keeps free, without what a journal needs.

@@ -1,7 +1,7 @@
 //! What takes its time behind what.
 
 use crate::{Completion, LargeDevice, image_design, image_profile};
-use kvssd_flash::RopeBacking;
+use kvssd_flash::{Profile, RopeBacking};
 use kvssd_types::{Command, IteratorOptions, Key, Nanos, Reply, StoreCondition};
 
 /// Whether a value lies in its record is known behind a look at it: a part of it takes the time of both.
@@ -30,6 +30,18 @@ fn a_part_of_a_value_in_its_record_is_read_behind_the_look_at_it() {
     };
     let ([look, part], [_, both]) = (times_ns(None), times_ns(Some(16 << 20)));
     assert!((look + part).abs_diff(both) < part / 10, "{look} and {part} are not {both}");
+}
+
+/// A drive whose out-of-band areas have no room for another namespace takes values that fit into records.
+#[test]
+fn where_records_hold_the_largest_value_no_namespace_is_added() {
+    let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 512.0).unwrap();
+    let device = |value_bytes_max| {
+        let backing = Box::new(RopeBacking::new(profile.geometry));
+        LargeDevice::new(&kvssd_designs::PLUS, &profile, backing, Some(value_bytes_max))
+    };
+    assert_eq!(device(1 << 20).unwrap().value_bytes_max(), 2 << 20);
+    assert!(device(16 << 20).err().unwrap().to_string().contains("out-of-band bytes"));
 }
 
 #[test]
