@@ -91,7 +91,10 @@ impl BurstRun<'_> {
         // Who has nothing to send gets a small answer all the same: others may take minutes for theirs.
         let is_small = bytes_max == 0
             && room.used_bytes == 0
-            && burst.front(true).is_some_and(|front| executor.data_bytes_max(front) <= SMALL_ANSWER_BYTES_MAX);
+            && burst
+                .front(true)
+                .filter(|front| front.may_return_data())
+                .is_some_and(|front| executor.data_bytes_max(front) <= SMALL_ANSWER_BYTES_MAX);
         let mut left = if is_small { 1 } else { usize::MAX };
         let next = |has_room| {
             left = left.checked_sub(1)?;

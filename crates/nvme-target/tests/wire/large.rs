@@ -9,8 +9,10 @@ use kvssd_nvme_spec::kv::{KvCommand, KvKey, StoreOptions};
 use kvssd_nvme_spec::pdu::{DataHeader, Pdu, Sender};
 use kvssd_nvme_target::SubsystemOptions;
 use kvssd_types::{Nanos, Pattern};
+use std::fs::File;
 use std::io::Read;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 const MIB: u32 = 1 << 20;
@@ -151,7 +153,47 @@ fn what_is_small_does_not_wait_for_what_is_large() {
         assert!(small.retrieve(b"small", 4 * MIB).is_ok_and(|(got, _)| got == value(2, 40_000)));
         assert_eq!(small.retrieve(b"none", 4 * MIB), Err(Status::KeyDoesNotExist));
     }
+    // Stores need no such room: they are committed together all the same.
+    let before = commits(&target);
+    let ids: Vec<u16> = (0..STORES).map(|_| small.io.id()).collect();
+    let capsules = ids.iter().flat_map(|&id| {
+        let key = KvKey::new(&id.to_be_bytes()).unwrap();
+        let store = KvCommand::Store { key, value_bytes: 100, options: StoreOptions::default() };
+        let inside = DataPointer::InCapsule { offset_bytes: 0, length_bytes: 100 };
+        let mut entry = store.entry(1).with_data(inside);
+        entry.command_id = id.into();
+        small.io.bytes(&Pdu::Command { entry, data: &[7; 100] })
+    });
+    let capsules: Vec<u8> = capsules.collect();
+    small.io.write(&capsules);
+    for id in ids {
+        assert_eq!(small.io.take(id, &[]).status(), Status::Success);
+    }
+    let made = commits(&target) - before;
+    assert!(made < STORES / 2, "{made} commits of {STORES} stores");
     assert!(waits(&mut other.io), "the large ones took room all the time");
+}
+
+/// Stores that are sent at once.
+const STORES: u64 = 32;
+
+/// How many commits lie in the image, as chunks in the halves of its staging (`kvssd_flash::image`).
+fn commits(target: &Target) -> u64 {
+    let image = File::open(target.folder.path().join("drive.kv")).unwrap();
+    let word = |at: u64| {
+        let mut bytes = [0; 8];
+        // The chunk of a half that was superseded ends behind the image.
+        image.read_at(&mut bytes, at).unwrap();
+        u64::from_le_bytes(bytes)
+    };
+    let (staging, half_bytes) = (word(112), word(120));
+    let chunks = |begin: u64| {
+        let epoch = word(begin + 8);
+        let next = |&at: &u64| Some(at + (24 + (word(at) >> 32)).next_multiple_of(8));
+        let all = std::iter::successors(Some(begin), next);
+        all.take_while(|at| epoch > 0 && at + 24 <= begin + half_bytes && word(at + 8) == epoch).count() as u64
+    };
+    chunks(staging) + chunks(staging + half_bytes)
 }
 
 /// Who sends a little now and then is not silent, and yet keeps the memory that others wait for.
