@@ -15,7 +15,7 @@ use kvssd_types::{Command, KvError, NamespaceId, Nanos};
 pub struct GrowthCounters {
     /// How often such work was completed.
     pub closures: u64,
-    /// How long it took in total, in nanoseconds, with the garbage collection that made room for it.
+    /// How long it took in total, in nanoseconds; where a command waited, with the garbage collection that made room for it.
     pub closed_ns: u64,
 }
 

@@ -116,7 +116,7 @@ impl Engine {
         self.collector.counters
     }
 
-    /// How long commands waited for work of the indexes' own so far.
+    /// How often and for how long work of the indexes' own kept commands out so far.
     #[must_use]
     pub fn growth_counters(&self) -> GrowthCounters {
         self.growth
