@@ -40,8 +40,10 @@ impl Engine {
         let growth = self.growth_of(namespace);
         self.work_on(namespace, grow)?;
         if growth.keeps_out(true) {
-            self.growth.add(self.growth_clock - begun, !self.growth_of(namespace).keeps_out(true));
+            let is_done = !self.growth_of(namespace).keeps_out(true);
             if let Some(namespace) = self.namespaces.get_mut(namespace) {
+                // A step in the reserve, while room was looked for, was counted.
+                self.growth.add(self.growth_clock - begun.max(namespace.closed.1), is_done);
                 namespace.closed = (growth, self.growth_clock);
             }
         }

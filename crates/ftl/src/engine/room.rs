@@ -144,10 +144,10 @@ impl Engine {
         self.media.space.superblocks.free() >= STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
     }
 
-    /// The free superblocks that a step of growth needs: as many as a store. With more than that, changes that wait for such a step
-    /// would wait for whole victims, though stores pass.
+    /// The free superblocks that a step of growth needs. As many as a store: changes that wait for such a step would otherwise wait for whole
+    /// victims where stores pass. Behind the step there is what look-ups need.
     pub(super) fn free_to_grow(&self) -> usize {
-        self.limits.high.max(GROWTH_SUPERBLOCKS) + STEP_SUPERBLOCKS
+        self.limits.high.max(self.limits.high_of_lookups + GROWTH_SUPERBLOCKS) + STEP_SUPERBLOCKS
     }
 
     /// Waits until as many superblocks are free as the command may need beside the reserve. It waits for garbage collection, or
