@@ -174,6 +174,11 @@ impl SplitIndex for Rhik {
         let side_by_side = at_once.min(tables.superblock_pages());
         let count = if self.plan.incremental { SPLITS_PER_STEP } else { side_by_side };
         let numbers: Vec<u64> = self.shallow(tables, from).take(count).collect();
+        if tables.io.free_bytes() < numbers.len() as u64 * u64::from(tables.io.packing().page_bytes()) {
+            // Other namespaces have taken the room meanwhile. The rest is put off, as a doubling without room is.
+            (self.growing, self.depth) = (None, self.depth - 1);
+            return Ok(());
+        }
         tables.load_all(&numbers)?;
         let mut next = None;
         for table in numbers {

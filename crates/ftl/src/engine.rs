@@ -196,7 +196,7 @@ impl Engine {
         let ready = self.make_ready(namespace, command, &mut at);
         let was_growing = self.growing().is_some();
         let Engine { media, namespaces, limits, locks, share, .. } = self;
-        let mut io = Io::new(media, at, false).of(namespace);
+        let mut io = Io::new(media, at, false).of(namespace).beside(namespaces.taken_bytes());
         io.request = request;
         io.cpu(io.costs().command_ns);
         let mut reply = ready.and_then(|()| match *command {

@@ -41,6 +41,8 @@ pub struct Io<'a> {
     pub background: bool,
     /// The namespace whose pairs and index it works on.
     pub(crate) namespace: NamespaceId,
+    /// Bytes of flash that may be taken before the drive is full, as the work began; 0 for work that no index grows in.
+    free_bytes: u64,
     /// Whether an iterator may want the pairs that die: not those of a namespace that is removed.
     pub(crate) has_iterators: bool,
     /// The placement handle of what is stored: records with one handle are kept together.
@@ -70,6 +72,7 @@ impl<'a> Io<'a> {
             clock,
             background,
             namespace,
+            free_bytes: 0,
             has_iterators: true,
             handle: PlacementHandle::DEFAULT,
             request: None,
@@ -88,6 +91,11 @@ impl<'a> Io<'a> {
         Io { namespace, ..self }
     }
 
+    /// The same, on a drive whose namespaces take so many bytes of flash.
+    pub(crate) fn beside(self, taken_bytes: u64) -> Self {
+        Io { free_bytes: self.media.space.capacity_bytes().saturating_sub(taken_bytes), ..self }
+    }
+
     /// Notes what the command lacks, and returns the error.
     pub(crate) fn refuse(&mut self, lack: Lack) -> KvError {
         self.lacks.push(lack);
@@ -100,10 +108,11 @@ impl<'a> Io<'a> {
         self.media.space.packing
     }
 
-    /// Bytes of flash that may be taken before the drive is full.
+    /// Bytes of flash that may be taken before the drive is full, as the command or the step of growth began; 0 where no index begins to grow:
+    /// in garbage collection and in recovery.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
-        self.media.space.free_bytes()
+        self.free_bytes
     }
 
     /// What the steps of the firmware cost.

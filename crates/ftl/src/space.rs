@@ -49,12 +49,6 @@ impl Space {
         self.capacity_grains.saturating_sub(retired) * u64::from(self.packing.grain_bytes)
     }
 
-    /// Bytes that may live beside those that do.
-    pub(crate) fn free_bytes(&self) -> u64 {
-        let live_bytes = self.superblocks.live_grains() * u64::from(self.packing.grain_bytes);
-        self.capacity_bytes().saturating_sub(live_bytes)
-    }
-
     /// A record of `grains` grains lives at `place`.
     pub(crate) fn occupy(&mut self, place: Grain, grains: u32) {
         self.each_run(place, grains, |space, (superblock, first, grains)| {

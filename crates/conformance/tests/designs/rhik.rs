@@ -1,9 +1,9 @@
 //! What `rhik` promises beyond the suite: one flash read, keys with the same signature, growth without an end.
 
 use crate::{design_with, fill_and_grow};
-use kvssd_conformance::{Drive, Medium};
-use kvssd_ftl::Design;
-use kvssd_types::Random;
+use kvssd_conformance::{Drive, Medium, NamespacedDrive};
+use kvssd_ftl::{Design, NamespaceAttributes};
+use kvssd_types::{NamespaceId, Random};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -83,6 +83,35 @@ fn it_grows_within_the_capacity() {
         }
         let again = (0..pairs / 50).filter(|number| is_stored(&mut drive, number)).count() as u32;
         assert!(again * 10 > pairs / 50 * 9, "{what}: {again} of {} are stored again", pairs / 50);
+    }
+}
+
+/// The same where several namespaces double at once: together they may have begun what there is no room for.
+#[test]
+fn several_namespaces_grow_within_the_capacity() {
+    for (incremental, blocks_per_die) in [("true", "32"), ("true", "48"), ("false", "44")] {
+        let mut design = rhik(&[("incremental", incremental), ("directory_bits", "0")]);
+        design.namespaces_max = 4;
+        let geometry = [("geometry.blocks_per_die", blocks_per_die), ("geometry.oob_bytes", "1000")];
+        let profile = design.tiny_profile(&[&geometry[..], &[("memory.dram_bytes", "3000000")]].concat()).unwrap();
+        let mut drive = NamespacedDrive::of((design, profile), Medium::Ropes);
+        for name in ["one", "two", "three"] {
+            drive.create(NamespaceAttributes { name: Some(name.to_owned()), ..NamespaceAttributes::PLAIN }).unwrap();
+        }
+        let ids: Vec<NamespaceId> = drive.models.keys().copied().collect();
+        let are_stored = |drive: &mut NamespacedDrive, number: u32| {
+            ids.iter().filter(|&&id| drive.store(id, &number.to_be_bytes(), 5).is_ok()).count() as u32
+        };
+        let pairs = (0u32..).find(|&number| are_stored(&mut drive, number) == 0).unwrap();
+        let used = drive.engine.utilization();
+        let what = format!("incremental = {incremental}, {blocks_per_die} blocks a die: {used:?}");
+        assert!(used.live_bytes <= used.capacity_bytes + 4096, "{what}");
+        let few = pairs / 50;
+        for (number, &id) in (0..few).flat_map(|number| ids.iter().map(move |id| (number, id))) {
+            drive.delete(id, &number.to_be_bytes());
+        }
+        let again: u32 = (0..few).map(|number| are_stored(&mut drive, number)).sum();
+        assert!(again * 10 > few * 4 * 9, "{what}: {again} of {} are stored again", few * 4);
     }
 }
 

@@ -203,7 +203,7 @@ impl Engine {
         self.growth_clock = self.media.space.superblocks.free_from(self.free_to_grow(), begun).unwrap_or(begun);
         let caller = self.recording().work_for(Actor::Growth);
         let Engine { media, namespaces, growth_clock, .. } = self;
-        let mut io = Io::new(media, *growth_clock, false).of(namespace);
+        let mut io = Io::new(media, *growth_clock, false).of(namespace).beside(namespaces.taken_bytes());
         if let Some(namespace) = namespaces.get_mut(namespace) {
             work(&mut io, namespace)?;
         }
