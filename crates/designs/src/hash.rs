@@ -222,9 +222,12 @@ impl<L: SectionLayout + Copy> SectionIndex for HashIndex<L> {
         count: usize,
     ) -> Result<Vec<Grain>, KvError> {
         let mut slot = match from {
-            // The table is full up and has no place for the key either: start where a search for it would.
-            Some(Position { tag: Position::FULL, hash, .. }) => self.probe.slot(hash, 0),
-            Some(Position { tag, .. }) => tag,
+            Some(Position { tag, place: Some(_), .. }) => tag,
+            // A key that is gone was in any slot of its search, and others may have taken that since. Where the search came to the end of the
+            // table and went on at its beginning, so does this.
+            Some(Position { tag, hash, .. }) => {
+                Some(self.probe.slot(hash, 0)).filter(|first| *first <= tag).unwrap_or(0)
+            }
             None => 0,
         };
         let mut places = Vec::new();

@@ -8,6 +8,7 @@ mod collection;
 mod dram_hash;
 mod failure;
 mod growth;
+mod hash;
 mod journal;
 mod later;
 mod mistaken;

@@ -152,7 +152,8 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
     }
 
     /// As [`Index::list`]: section by section, and in each by tag and place. Where there are levels, the note of a
-    /// position must be the level of its section.
+    /// position must be the level of its section; that of a key that is gone may be another than it had, and then a list that goes on from it
+    /// misses keys: an index that must not has an order of its own.
     ///
     /// # Errors
     /// What the flash operations answer.
