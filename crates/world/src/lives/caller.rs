@@ -314,7 +314,10 @@ impl Caller {
     pub fn some_done(&self, began: Instant, error: Error) -> Step {
         let Some(wire) = &self.wire else {
             return match error {
-                Error::Full | Error::BatchTooLarge { .. } | Error::NoNamespace { .. } => Step::Answered,
+                Error::Full
+                | Error::BatchTooLarge { .. }
+                | Error::BatchValueTooLarge { .. }
+                | Error::NoNamespace { .. } => Step::Answered,
                 error => Step::Ended(error),
             };
         };

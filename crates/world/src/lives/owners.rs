@@ -264,7 +264,8 @@ fn create(common: &Common, random: &mut Random) {
             thread::sleep(Duration::from_nanos(random.below(100_000)));
             drop(drive);
         }
-        Err(DriveError::Image(error)) if matches!(error.fault, ImageFault::Exists) => {}
+        // Another was killed when it made it.
+        Err(DriveError::Image(error)) if matches!(error.fault, ImageFault::Exists | ImageFault::Unfinished) => {}
         Err(error) => common.book.borrow_mut().fail(format!("the image cannot be made: {error}")),
     }
 }

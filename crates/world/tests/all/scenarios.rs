@@ -74,6 +74,16 @@ fn an_image_has_one_owner_who_finds_everything() {
     repeat("owners");
 }
 
+/// A batch may be refused for one of its values; and whoever makes an image may find one over which another was killed.
+#[test]
+fn a_refusal_with_a_reason_is_no_loss() {
+    let design = kvssd_designs::named("rhik").unwrap();
+    for (name, seed) in [("threads", 77_000_000), ("owners", 77_000_016)] {
+        let lived = (scenario(name).run)(&design, seed, &mut Report::default());
+        lived.unwrap_or_else(|loss| panic!("{name}: {}", loss.what));
+    }
+}
+
 mod campaigns {
     use super::*;
 
