@@ -146,8 +146,23 @@ impl Row {
         more.map_or(Ok(()), |more| Err(BadRecord::new("the field", MORE).found(more)))
     }
 
-    /// Splits the header.
-    pub(super) fn split_header(&mut self, line: &[u8]) -> Result<(), BadRecord> {
+    /// Splits a line, and gives the `columns` of the table. The first line is the header, in which they are found: it gives none.
+    pub(super) fn split_below<C: Copy>(
+        &mut self,
+        columns: &mut Option<C>,
+        line: &[u8],
+        find: impl FnOnce(&Row) -> Result<C, BadRecord>,
+    ) -> Result<Option<C>, BadRecord> {
+        if columns.is_some() {
+            self.split(line)?;
+            return Ok(*columns);
+        }
+        self.split_header(line)?;
+        *columns = Some(find(self)?);
+        Ok(None)
+    }
+
+    fn split_header(&mut self, line: &[u8]) -> Result<(), BadRecord> {
         self.cut(line).map_err(|bad| BadRecord { is_fatal: true, ..bad })?;
         self.columns = self.count;
         Ok(())

@@ -96,30 +96,31 @@ impl Csv {
     pub(in crate::trace) fn new(value_bytes: u64, names: Vec<ColumnName>) -> Self {
         Csv { row: Row::new(), names, value_bytes, columns: None }
     }
+}
 
-    fn header(&self) -> Result<Columns, BadRecord> {
-        for column in &self.names {
-            self.row.find(column.meaning, &[&column.name])?.ok_or(BadRecord::lacking(column.meaning))?;
-        }
-        let find = |names: &[&'static str]| {
-            let said = self.names.iter().find(|column| names.contains(&column.meaning));
-            said.map_or_else(|| self.row.find(names[0], names), |column| self.row.find(column.meaning, &[&column.name]))
-        };
-        let is_time_said = self.names.iter().any(|column| column.meaning.starts_with("timestamp"));
-        let is_said = |names: &[&str]| self.names.iter().any(|column| names.contains(&column.meaning));
-        let times = TIMES.iter().filter(|(names, _)| !is_time_said || is_said(names));
-        let times = times.map(|(names, unit_ns)| Ok(find(names)?.map(|column| (column, *unit_ns))));
-        let times = times.collect::<Result<Vec<_>, _>>()?;
-        Ok(Columns {
-            key: find(&["key"])?.ok_or(BadRecord::lacking("key"))?,
-            operation: find(&["op", "operation"])?,
-            value_bytes: find(&["value_size", "size"])?,
-            key_bytes: find(&["key_size"])?,
-            time: times.into_iter().flatten().next(),
-            ttl: find(&["ttl"])?,
-            stream: find(&["stream", "tenant"])?,
-        })
+/// The columns of a header; some have names that were `said`.
+fn header(row: &Row, said: &[ColumnName]) -> Result<Columns, BadRecord> {
+    for column in said {
+        row.find(column.meaning, &[&column.name])?.ok_or(BadRecord::lacking(column.meaning))?;
     }
+    let find = |names: &[&'static str]| {
+        let column = said.iter().find(|column| names.contains(&column.meaning));
+        column.map_or_else(|| row.find(names[0], names), |column| row.find(column.meaning, &[&column.name]))
+    };
+    let is_time_said = said.iter().any(|column| column.meaning.starts_with("timestamp"));
+    let is_said = |names: &[&str]| said.iter().any(|column| names.contains(&column.meaning));
+    let times = TIMES.iter().filter(|(names, _)| !is_time_said || is_said(names));
+    let times = times.map(|(names, unit_ns)| Ok(find(names)?.map(|column| (column, *unit_ns))));
+    let times = times.collect::<Result<Vec<_>, _>>()?;
+    Ok(Columns {
+        key: find(&["key"])?.ok_or(BadRecord::lacking("key"))?,
+        operation: find(&["op", "operation"])?,
+        value_bytes: find(&["value_size", "size"])?,
+        key_bytes: find(&["key_size"])?,
+        time: times.into_iter().flatten().next(),
+        ttl: find(&["ttl"])?,
+        stream: find(&["stream", "tenant"])?,
+    })
 }
 
 impl TraceFormat for Csv {
@@ -132,12 +133,8 @@ impl TraceFormat for Csv {
     }
 
     fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
-        let Some(columns) = self.columns else {
-            self.row.split_header(line)?;
-            self.columns = Some(self.header()?);
-            return Ok(());
-        };
-        self.row.split(line)?;
+        let columns = self.row.split_below(&mut self.columns, line, |row| header(row, &self.names))?;
+        let Some(columns) = columns else { return Ok(()) };
         let field = |index| self.row.field(index);
         let mut room = [0; 16];
         let action = match columns.operation.map(field).transpose()? {

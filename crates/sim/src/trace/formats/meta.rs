@@ -37,18 +37,18 @@ impl Meta {
     pub(in crate::trace) fn new() -> Self {
         Meta { row: Row::new(), columns: None }
     }
+}
 
-    fn header(&self) -> Result<Columns, BadRecord> {
-        Ok(Columns {
-            key: self.row.column("key")?,
-            operation: self.row.column("op")?,
-            count: self.row.column("op_count")?,
-            value_bytes: self.row.find("size", &["size"])?,
-            key_bytes: self.row.find("key_size", &["key_size"])?,
-            time: self.row.find("op_time", &["op_time"])?,
-            ttl: self.row.find("ttl", &["ttl"])?,
-        })
-    }
+fn header(row: &Row) -> Result<Columns, BadRecord> {
+    Ok(Columns {
+        key: row.column("key")?,
+        operation: row.column("op")?,
+        count: row.column("op_count")?,
+        value_bytes: row.find("size", &["size"])?,
+        key_bytes: row.find("key_size", &["key_size"])?,
+        time: row.find("op_time", &["op_time"])?,
+        ttl: row.find("ttl", &["ttl"])?,
+    })
 }
 
 impl TraceFormat for Meta {
@@ -57,12 +57,7 @@ impl TraceFormat for Meta {
     }
 
     fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
-        let Some(columns) = self.columns else {
-            self.row.split_header(line)?;
-            self.columns = Some(self.header()?);
-            return Ok(());
-        };
-        self.row.split(line)?;
+        let Some(columns) = self.row.split_below(&mut self.columns, line, header)? else { return Ok(()) };
         let field = |index| self.row.field(index);
         let maybe = |index, name| self.row.number_or(0, index, name);
         let mut room = [0; 16];

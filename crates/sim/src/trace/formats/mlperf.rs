@@ -31,14 +31,12 @@ impl Default for MlPerf {
     }
 }
 
-impl MlPerf {
-    fn header(&self) -> Result<[usize; NAMES.len()], BadRecord> {
-        let mut columns = [0; NAMES.len()];
-        for (column, name) in columns.iter_mut().zip(NAMES) {
-            *column = self.row.column(name)?;
-        }
-        Ok(columns)
+fn header(row: &Row) -> Result<[usize; NAMES.len()], BadRecord> {
+    let mut columns = [0; NAMES.len()];
+    for (column, name) in columns.iter_mut().zip(NAMES) {
+        *column = row.column(name)?;
     }
+    Ok(columns)
 }
 
 impl TraceFormat for MlPerf {
@@ -47,12 +45,7 @@ impl TraceFormat for MlPerf {
     }
 
     fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
-        let Some(columns) = self.columns else {
-            self.row.split_header(line)?;
-            self.columns = Some(self.header()?);
-            return Ok(());
-        };
-        self.row.split(line)?;
+        let Some(columns) = self.row.split_below(&mut self.columns, line, header)? else { return Ok(()) };
         let field = |index: usize| self.row.field(columns[index]);
         let action = match field(1)? {
             b"Read" => Action::Get,
