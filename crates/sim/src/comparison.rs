@@ -6,10 +6,8 @@ use kvssd_measure::{LatencySummary, columns, grouped, size};
 use kvssd_types::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
-type Figure = (&'static str, fn(&RunReport) -> String);
-type RoundFigure = (&'static str, fn(&RoundsReport) -> String);
-type TraceFigure = (&'static str, fn(&TraceReport) -> String);
-type CacheFigure = (&'static str, fn(&CacheReport) -> String);
+/// A figure of a report, or of a part that only some have.
+type Figure<R> = (&'static str, fn(&R) -> String);
 type ByCause = (&'static str, fn(&RunReport) -> &BTreeMap<&'static str, u64>);
 
 /// A table with a line a figure and a column a run.
@@ -19,9 +17,7 @@ pub fn comparison(runs: &[&RunReport]) -> String {
 }
 
 fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
-    let row = |name: &str, figure: &dyn Fn(&RunReport) -> String| {
-        std::iter::once(name.to_owned()).chain(runs.iter().map(|run| figure(run))).collect::<Vec<_>>()
-    };
+    let row = |name: &str, figure: &dyn Fn(&RunReport) -> String| row_of(runs, name, figure);
     let heading = |name: &str| row(name, &|_| String::new());
     let mut rows = Vec::new();
     rows.push(row("", &|run| run.design.clone()));
@@ -35,25 +31,9 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
             })
         }));
     }
-    if runs.iter().any(|run| run.rounds.is_some()) {
-        rows.push(heading("rounds, means with 95 % confidence"));
-        for (name, figure) in ROUND_FIGURES {
-            rows.push(row(name, &|run| run.rounds.as_ref().map_or("-".to_owned(), figure)));
-        }
-    }
-    if runs.iter().any(|run| run.trace.is_some()) {
-        rows.push(heading("trace"));
-        for (name, figure) in TRACE_FIGURES {
-            rows.push(row(name, &|run| run.trace.as_ref().map_or("-".to_owned(), figure)));
-        }
-    }
-    let cache = |run: &RunReport| run.trace.as_ref().and_then(|trace| trace.cache.clone());
-    if runs.iter().any(|run| cache(run).is_some()) {
-        rows.push(heading("cache"));
-        for (name, figure) in CACHE_FIGURES {
-            rows.push(row(name, &|run| cache(run).map_or("-".to_owned(), |cache| figure(&cache))));
-        }
-    }
+    rows.extend(part(runs, "rounds, means with 95 % confidence", &ROUND_FIGURES, |run| run.rounds.as_ref()));
+    rows.extend(part(runs, "trace", &TRACE_FIGURES, |run| run.trace.as_ref()));
+    rows.extend(part(runs, "cache", &CACHE_FIGURES, |run| run.trace.as_ref()?.cache.as_ref()));
     for (title, counts) in PAGES_BY_CAUSE {
         rows.push(heading(title));
         for cause in runs.iter().take(1).flat_map(|run| counts(run).keys()) {
@@ -85,6 +65,25 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
     rows
 }
 
+fn row_of(runs: &[&RunReport], name: &str, figure: &dyn Fn(&RunReport) -> String) -> Vec<String> {
+    std::iter::once(name.to_owned()).chain(runs.iter().map(|run| figure(run))).collect()
+}
+
+/// The rows of a part that some run has.
+fn part<P>(
+    runs: &[&RunReport],
+    title: &str,
+    figures: &[Figure<P>],
+    of: fn(&RunReport) -> Option<&P>,
+) -> Vec<Vec<String>> {
+    if runs.iter().all(|run| of(run).is_none()) {
+        return Vec::new();
+    }
+    let heading = row_of(runs, title, &|_| String::new());
+    let row = |(name, figure): &Figure<P>| row_of(runs, name, &|run| of(run).map_or("-".to_owned(), figure));
+    std::iter::once(heading).chain(figures.iter().map(row)).collect()
+}
+
 /// What some run did beside retrieves and stores.
 fn others(runs: &[&RunReport]) -> BTreeSet<&'static str> {
     let all = runs.iter().flat_map(|run| run.latency_ns.iter().chain(&run.sequence_latency_ns));
@@ -92,7 +91,7 @@ fn others(runs: &[&RunReport]) -> BTreeSet<&'static str> {
     done.filter(|name| !matches!(*name, "retrieve" | "store")).collect()
 }
 
-const FIGURES: [Figure; 18] = [
+const FIGURES: [Figure<RunReport>; 18] = [
     ("records", |run| grouped(run.records)),
     ("operations", |run| grouped(run.operations)),
     ("throughput, op/s", |run| {
@@ -123,7 +122,7 @@ const FIGURES: [Figure; 18] = [
     }),
 ];
 
-const ROUND_FIGURES: [RoundFigure; 5] = [
+const ROUND_FIGURES: [Figure<RoundsReport>; 5] = [
     ("  rounds in all, reported", |rounds| {
         let RoundsReport { reported_first, reported_last, .. } = rounds;
         format!("{}, {reported_first} to {reported_last}", rounds.columns.intervals().len())
@@ -136,7 +135,7 @@ const ROUND_FIGURES: [RoundFigure; 5] = [
     }),
 ];
 
-const TRACE_FIGURES: [TraceFigure; 11] = [
+const TRACE_FIGURES: [Figure<TraceReport>; 11] = [
     ("  lines / bad", |trace| pair(trace.lines, trace.bad_lines)),
     ("  hits / misses", |trace| pair(trace.hits, trace.misses)),
     ("  misses filled / joined", |trace| pair(trace.filled, trace.joined)),
@@ -152,7 +151,7 @@ const TRACE_FIGURES: [TraceFigure; 11] = [
     ("  life of the drive", |trace| trace.life.map_or("-".to_owned(), |life| format!("{:.2} years", life.years))),
 ];
 
-const CACHE_FIGURES: [CacheFigure; 6] = [
+const CACHE_FIGURES: [Figure<CacheReport>; 6] = [
     ("  policy", |cache| [&[cache.eviction.to_owned()], &cache.admission[..]].concat().join(", ")),
     ("  hits of requests / of bytes", |cache| {
         let [requests, bytes] = cache.hits.ratios();
