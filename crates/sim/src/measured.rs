@@ -65,16 +65,10 @@ impl Measured {
         self.count("store", at, done, bytes, 0);
     }
 
-    /// A batch of so many bytes of keys and values.
-    pub(crate) fn add_batch(&mut self, at: Nanos, done: Nanos, bytes: u64) {
-        self.others.entry("batch").or_default().add(done - at);
-        self.count("batch", at, done, bytes, 0);
-    }
-
-    /// A command that only some workloads have.
-    pub(crate) fn add_other(&mut self, name: &'static str, at: Nanos, done: Nanos) {
+    /// A command that only some workloads have, with so many bytes of keys and values that were stored.
+    pub(crate) fn add_other(&mut self, name: &'static str, at: Nanos, done: Nanos, bytes: u64) {
         self.others.entry(name).or_default().add(done - at);
-        self.count(name, at, done, 0, 0);
+        self.count(name, at, done, bytes, 0);
     }
 
     /// What a host did with several commands, which brought so many bytes.

@@ -282,7 +282,7 @@ impl Session {
             Err(other) => return Err(SimError::Drive(other)),
         }
         self.versions[record as usize] |= DELETED;
-        measured.add_other("delete", at, done);
+        measured.add_other("delete", at, done, 0);
         Ok(done)
     }
 

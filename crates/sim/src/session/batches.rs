@@ -92,7 +92,7 @@ impl Session {
         let bytes = bytes.sum::<usize>() as u64;
         let Completion { done, reply } = self.device.submit(Command::Batch { changes: &changes }, at);
         reply.map_err(|why| self.why_not_stored(why))?;
-        measured.add_batch(at, done, bytes);
+        measured.add_other("batch", at, done, bytes);
         Ok(done)
     }
 }
