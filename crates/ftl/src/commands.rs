@@ -131,7 +131,12 @@ pub(crate) fn store(
         Some(position) => (position, None),
         None => {
             compare(io, namespace, Uncompared::Of(key))?;
-            look_up_aside(io, namespace, limits, key, head, condition)?
+            // Aside, if the store need not wait for it.
+            let aside = if is_unconditional { io.begin_aside(1) } else { None };
+            let looked_up = look_up_for(io, namespace, limits, key, head, condition);
+            io.end_aside(aside, looked_up.as_ref().map_or(true, |looked_up| looked_up.needs_freed));
+            let LookedUp { position, found, .. } = looked_up?;
+            (position, found)
         }
     };
     io.begin_request();
@@ -165,22 +170,6 @@ pub(crate) fn compare(io: &mut Io<'_>, namespace: &mut Namespace, which: Uncompa
     let compared = namespace.index.compare(io, which);
     io.count_replaced(&mut namespace.utilization);
     compared.map_err(KvError::in_a_change)
-}
-
-/// Looks up the key of a store, aside if the store need not wait for it.
-fn look_up_aside(
-    io: &mut Io<'_>,
-    namespace: &mut Namespace,
-    limits: &Limits,
-    key: Key<'_>,
-    head: RecordHead,
-    condition: StoreCondition,
-) -> Result<(Position, Option<Found>), KvError> {
-    let aside = if condition == StoreCondition::Always { io.begin_aside(1) } else { None };
-    let looked_up = look_up_for(io, namespace, limits, key, head, condition);
-    io.end_aside(aside, looked_up.as_ref().map_or(true, |looked_up| looked_up.needs_freed));
-    let LookedUp { position, found, .. } = looked_up?;
-    Ok((position, found))
 }
 
 /// The result of a store's look-up, if the store can be done.
