@@ -67,16 +67,6 @@ impl Association {
         meant: &Arc<Meant>,
         deadline: &Deadline,
     ) -> Result<Association, Failure> {
-        Association::establish(url, host, is_read_only, meant, deadline).map_err(|failure| failure.at(url))
-    }
-
-    fn establish(
-        url: &DriveUrl,
-        host: &HostIdentity,
-        is_read_only: bool,
-        meant: &Arc<Meant>,
-        deadline: &Deadline,
-    ) -> Result<Association, Failure> {
         let Subsystem { nqn, addresses } = resolve(url, host, deadline)?;
         let admin = AdminQueue::connect(url, host, &addresses, &nqn, deadline)?;
         let controller = admin.identify_controller(deadline)?;

@@ -74,7 +74,7 @@ impl Link {
         let deadline = &link.deadline();
         let turned_away_until = Instant::now() + TURNED_AWAY_MAX;
         loop {
-            match Association::connect(url, &link.host, is_read_only, &link.meant, deadline) {
+            match link.establish(deadline) {
                 Ok(association) => link.lock().association = Some(Arc::new(association)),
                 Err(Failure::Final(error)) => return Err(error),
                 Err(Failure::Lost(lost)) if lost.is_cut => _ = link.association(deadline)?,
@@ -257,17 +257,21 @@ impl Link {
             }
             state.connecting = Some(myself);
             drop(state);
-            let connect = || Association::connect(&self.url, &self.host, self.is_read_only, &self.meant, deadline);
-            let mut connected = connect();
+            let mut connected = self.establish(deadline);
             if matches!(connected, Err(Failure::Final(_))) && !deadline.is_over_in(BACK_OFF_MIN) {
                 // A handshake that was damaged on its way looks like another key: who was served before asks once more.
                 sleep(BACK_OFF_MIN);
-                connected = connect();
+                connected = self.establish(deadline);
             }
             if let Some(association) = self.connection_made(connected)? {
                 return Ok(association);
             }
         }
+    }
+
+    fn establish(&self, deadline: &Deadline) -> Result<Association, Failure> {
+        let association = Association::connect(&self.url, &self.host, self.is_read_only, &self.meant, deadline);
+        association.map_err(|failure| failure.at(&self.url))
     }
 
     /// Notes what came of an attempt to connect. None is to be tried again.
