@@ -8,7 +8,7 @@ use crate::arguments::{CrashOptions, Experiment, Semantics};
 use crate::fail::Failure;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
-use kvssd_conformance::power_cuts::{Campaign, CrashReport};
+use kvssd_conformance::power_cuts::{Campaign, CrashReport, Loss};
 use kvssd_designs::DESIGNS;
 use kvssd_flash::PowerLoss;
 use kvssd_ftl::Design;
@@ -86,6 +86,15 @@ fn set_of(design: &str, options: &CrashOptions) -> String {
     options.set.iter().filter(has).map(|(name, value)| format!(" --set design.{name}={value}")).collect()
 }
 
+/// What was lost, and the `campaign` that shows each loss again, with what else is `set` in it.
+fn text_of_losses(losses: &[Loss], campaign: &str, set: &str) -> String {
+    let again = |loss: &Loss| {
+        let Loss { seed, cut, what } = loss;
+        format!("  {what}\n  again: kvssd crash {campaign} --seed {seed} --cuts {cut}{set}\n")
+    };
+    losses.iter().map(again).collect()
+}
+
 fn text_of(report: &CrashReport, options: &CrashOptions) -> String {
     let CrashReport { design, semantics, cuts, mounts, mounts_cut, operations, losses, .. } = report;
     let mut text = format!(
@@ -108,12 +117,6 @@ fn text_of(report: &CrashReport, options: &CrashOptions) -> String {
         );
     }
     let faults = if report.media_faults { " --media-faults" } else { "" };
-    let set = set_of(design, options);
-    for loss in losses {
-        text += &format!(
-            "  {}\n  again: kvssd crash --design {design} --semantics {semantics} --seed {} --cuts {}{faults}{set}\n",
-            loss.what, loss.seed, loss.cut
-        );
-    }
-    text
+    let set = faults.to_owned() + &set_of(design, options);
+    text + &text_of_losses(losses, &format!("--design {design} --semantics {semantics}"), &set)
 }

@@ -1,6 +1,6 @@
 //! `kvssd crash --transactions`: power cuts in the middle of TPC-B and TPC-C.
 
-use super::{Reports, each, set_of};
+use super::{Reports, each, set_of, text_of_losses};
 use crate::arguments::{CrashOptions, Experiment};
 use crate::fail::Failure;
 use kvssd_designs::{BLOCK, DESIGNS};
@@ -21,7 +21,7 @@ pub fn of_transactions(options: &CrashOptions) -> Result<Reports, Failure> {
 
 fn text_of(report: &TransactionCrashReport, options: &CrashOptions) -> String {
     let TransactionCrashReport { design, semantics, cuts, committed, losses, .. } = report;
-    let mut text = format!(
+    let text = format!(
         "{design}, {semantics}: {cuts} cuts of {} drives, {committed} commits answered, {} attempts refused, {} conditions \
          verified: {} losses\n  found behind cuts: {} commits that were not answered, {} batches cut in two, {} transactions undone\n",
         report.drives,
@@ -32,12 +32,6 @@ fn text_of(report: &TransactionCrashReport, options: &CrashOptions) -> String {
         report.batches_torn,
         report.losers_undone
     );
-    let set = set_of(design, options);
-    for loss in losses {
-        text += &format!(
-            "  {}\n  again: kvssd crash --transactions --design {design} --semantics {semantics} --seed {} --cuts {}{set}\n",
-            loss.what, loss.seed, loss.cut
-        );
-    }
-    text
+    let campaign = format!("--transactions --design {design} --semantics {semantics}");
+    text + &text_of_losses(losses, &campaign, &set_of(design, options))
 }
