@@ -103,9 +103,6 @@ impl Drive {
     }
 
     /// Like [`Drive::create`], with the given files.
-    ///
-    /// # Errors
-    /// As [`Drive::create`].
     pub fn create_in(
         files: &Arc<dyn Files>,
         path: &Path,
@@ -144,18 +141,12 @@ impl Drive {
     }
 
     /// Like [`Drive::open`], with the given files.
-    ///
-    /// # Errors
-    /// As [`Drive::open`].
     pub fn open_in(files: &Arc<dyn Files>, path: &Path, options: OpenOptions) -> Result<Drive, DriveError> {
         Drive::open_as(files, path, options, None)
     }
 
     /// Like [`Drive::open`], for [`Drive::submit_in`], with the times of the hardware `times` (of flash, link, pipeline and cores) instead of the
     /// image's own. Geometry and memory stay as they are.
-    ///
-    /// # Errors
-    /// As [`Drive::open`].
     pub fn open_timed(path: impl AsRef<Path>, options: OpenOptions, times: &Profile) -> Result<Drive, DriveError> {
         Drive::open_as(&system_files(), path.as_ref(), options, Some(times))
     }
@@ -176,9 +167,6 @@ impl Drive {
     }
 
     /// Executes a command of the first namespace, as [`Drive::execute_in`].
-    ///
-    /// # Errors
-    /// As [`Drive::execute_in`].
     pub fn execute(&mut self, command: Command<'_>) -> Result<Reply, KvError> {
         self.execute_in(NamespaceId::FIRST, command)
     }
@@ -312,9 +300,6 @@ impl Drive {
         self.caches.without_stamps(all)
     }
 
-    /// As [`Engine::salvage_keys`].
-    ///
-    /// # Errors
     /// As [`Engine::salvage_keys`].
     pub fn salvage_keys(&mut self, namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, KvError> {
         match &self.large {

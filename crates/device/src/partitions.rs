@@ -150,9 +150,6 @@ impl<'a> Partitions<'a> {
     }
 
     /// As [`Drive::salvage_keys`], of all.
-    ///
-    /// # Errors
-    /// As [`Drive::salvage_keys`].
     pub fn salvage_keys(&mut self, namespace: NamespaceId) -> Result<BTreeSet<OwnedKey>, KvError> {
         let mut keys = BTreeSet::new();
         for part in &mut self.all {
@@ -161,9 +158,6 @@ impl<'a> Partitions<'a> {
         Ok(keys)
     }
 
-    /// As [`Drive::open_client`].
-    ///
-    /// # Errors
     /// As [`Drive::open_client`].
     pub fn open_client(&mut self, client: ClientId) -> Result<u64, KvError> {
         // Each number grows when its partition forgot the client, and never shrinks: the same holds for their sum.
@@ -202,9 +196,6 @@ impl<'a> Partitions<'a> {
     }
 
     /// As [`Drive::commit`], of all.
-    ///
-    /// # Errors
-    /// As [`Drive::commit`].
     pub fn commit(&mut self) -> Result<(), KvError> {
         self.all.iter_mut().try_for_each(|part| part.commit())
     }

@@ -137,9 +137,6 @@ pub trait Backing: Send + Sync {
     }
 
     /// Like [`Backing::stage`], of `head` and then `follows`: a medium may take large bytes from where they lie.
-    ///
-    /// # Errors
-    /// As [`Backing::stage`].
     fn stage_record(&mut self, head: &[u8], follows: RopeRef<'_>, at: Nanos) -> Result<(), MediaError> {
         let mut bytes = head.to_vec();
         follows.show(|piece| bytes.extend_from_slice(piece));

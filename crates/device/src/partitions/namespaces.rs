@@ -11,9 +11,6 @@ use kvssd_types::{Key, KvError, NamespaceId, Nanos};
 
 impl Partitions<'_> {
     /// As [`Drive::create_namespace`].
-    ///
-    /// # Errors
-    /// As [`Drive::create_namespace`].
     pub fn create_namespace(&mut self, attributes: NamespaceAttributes) -> Result<NamespaceId, KvError> {
         let share = NamespaceAttributes {
             quota_bytes: attributes.quota_bytes.map(|bytes| self.share_bytes(bytes)),
@@ -64,9 +61,6 @@ impl Partitions<'_> {
     }
 
     /// As [`Drive::delete_namespace`].
-    ///
-    /// # Errors
-    /// As [`Drive::delete_namespace`].
     pub fn delete_namespace(&mut self, id: NamespaceId) -> Result<(), KvError> {
         // It may be missing in some partitions, if an earlier call failed in the middle.
         let deleted: Vec<Result<(), KvError>> = self.all.iter_mut().map(|part| part.delete_namespace(id)).collect();
@@ -78,9 +72,6 @@ impl Partitions<'_> {
         deleted.into_iter().filter(|deleted| !is_new || *deleted != Err(missing.clone())).collect()
     }
 
-    /// As [`Drive::set_cache`].
-    ///
-    /// # Errors
     /// As [`Drive::set_cache`].
     pub fn set_cache(&mut self, id: NamespaceId, cache: Option<CacheAttributes>) -> Result<(), KvError> {
         let share = cache.map(|cache| cache.sized(|bytes| self.share_bytes(bytes)));
@@ -128,25 +119,16 @@ impl Partitions<'_> {
     }
 
     /// As [`Drive::let_go`].
-    ///
-    /// # Errors
-    /// As [`Drive::let_go`].
     pub fn let_go(&mut self, id: NamespaceId) -> Result<bool, KvError> {
         self.all.iter_mut().try_fold(false, |some, part| Ok(part.let_go(id)? || some))
     }
 
-    /// As [`Drive::would_take`].
-    ///
-    /// # Errors
     /// As [`Drive::would_take`].
     pub fn would_take(&mut self, namespace: NamespaceId, key: Key<'_>, value_bytes: u64) -> Result<bool, KvError> {
         let number = partition_of(namespace, key, self.all.len());
         self.all[number].would_take(namespace, key, value_bytes)
     }
 
-    /// As [`Drive::value_bytes_of`].
-    ///
-    /// # Errors
     /// As [`Drive::value_bytes_of`].
     pub fn value_bytes_of(&mut self, namespace: NamespaceId, key: Key<'_>) -> Result<Option<u32>, KvError> {
         let number = partition_of(namespace, key, self.all.len());

@@ -153,9 +153,6 @@ impl Drive {
     }
 
     /// As [`Drive::check`], among those files.
-    ///
-    /// # Errors
-    /// As [`Drive::check`].
     pub fn check_in(files: &Arc<dyn Files>, path: &Path) -> Result<CheckReport, DriveError> {
         let options = OpenOptions { sync: false, read_only: true, cache_bytes: 0 };
         let (images, Description { profile, design, value_bytes_max, .. }) = open_images(files, path, options)?;

@@ -117,9 +117,6 @@ pub trait RawFile: Debug + Send + Sync {
 
     /// Like [`RawFile::write_at`], for small and frequent writes that need only outlive the process. If the process is killed meanwhile, any part of
     /// the bytes may be there, down to single bytes.
-    ///
-    /// # Errors
-    /// As [`RawFile::write_at`].
     fn stage_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize> {
         self.write_at(at, bytes)
     }

@@ -36,9 +36,6 @@ impl ImageBacking {
     }
 
     /// As [`ImageBacking::create`], among those files.
-    ///
-    /// # Errors
-    /// As [`ImageBacking::create`].
     pub fn create_in(
         files: &Arc<dyn Files>,
         path: &Path,
@@ -103,9 +100,6 @@ impl ImageBacking {
     }
 
     /// As [`ImageBacking::open`], among those files.
-    ///
-    /// # Errors
-    /// As [`ImageBacking::open`].
     pub fn open_in(
         files: &Arc<dyn Files>,
         path: &Path,

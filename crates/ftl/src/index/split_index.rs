@@ -71,9 +71,6 @@ pub trait SplitIndex: Clone + Send + Sync {
     fn entries(&self, number: u64, section: &[u8]) -> impl Iterator<Item = IndexEntry>;
 
     /// As [`SectionIndex::locate`]. [`Position::FULL`] is for a new key whose section is full and as deep as [`SplitForm::depth_max`].
-    ///
-    /// # Errors
-    /// As [`SectionIndex::locate`].
     fn locate(&self, sections: &mut impl Search<Self::Form>, key: Key<'_>, hash: u64) -> Result<Position, KvError>;
 
     /// What [`SectionIndex::change`] does beside counting the pairs; at run time behind [`SplitIndex::split_until_room`].
@@ -94,9 +91,6 @@ pub trait SplitIndex: Clone + Send + Sync {
     }
 
     /// As [`SectionIndex::grow`].
-    ///
-    /// # Errors
-    /// As [`SectionIndex::grow`].
     fn grow(&mut self, view: &mut View<'_, '_, Self::Form>) -> Result<(), KvError> {
         let _ = view;
         Ok(())
@@ -114,9 +108,6 @@ pub trait SplitIndex: Clone + Send + Sync {
         Some(sections)
     }
 
-    /// As [`SectionIndex::end_redo`].
-    ///
-    /// # Errors
     /// As [`SectionIndex::end_redo`].
     fn end_redo(&mut self, view: &mut View<'_, '_, Self::Form>) -> Result<(), KvError> {
         let _ = view;

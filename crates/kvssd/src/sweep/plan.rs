@@ -54,9 +54,6 @@ impl Plan {
     }
 
     /// As [`Plan::load`], of the same as JSON.
-    ///
-    /// # Errors
-    /// As [`Plan::load`].
     pub fn of_json(text: &str) -> Result<Plan, Failure> {
         let file = SweepFile::of_json(text);
         file.and_then(Plan::of).map_err(|why| SimError::Setup(format!("this is no sweep: {why}")).into())

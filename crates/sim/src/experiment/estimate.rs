@@ -18,9 +18,6 @@ const CHECKED_SUPERBLOCKS: u32 = 128;
 impl Experiment {
     /// As [`Experiment::check`], for an estimate: of a large drive, a small one of the same kind is built, with as much less DRAM and as many
     /// fewer records, since to build that of 128 GB takes a thousand times as long as to reckon it.
-    ///
-    /// # Errors
-    /// As [`Experiment::check`].
     pub fn check_on_paper(&self) -> Result<(), SimError> {
         let geometry = self.bed()?.profile.geometry;
         let by_bytes = CHECKED_BYTES as f64 / geometry.raw_bytes() as f64;
