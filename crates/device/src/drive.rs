@@ -145,7 +145,7 @@ impl Drive {
         Drive::open_as(files, path, options, None)
     }
 
-    /// Like [`Drive::open`], for [`Drive::submit_in`], with the times of the hardware `times` (of flash, link, pipeline and cores) instead of the
+    /// Like [`Drive::open`], for [`Drive::submit_as`], with the times of the hardware `times` (of flash, link, pipeline and cores) instead of the
     /// image's own. Geometry and memory stay as they are.
     pub fn open_timed(path: impl AsRef<Path>, options: OpenOptions, times: &Profile) -> Result<Drive, DriveError> {
         Drive::open_as(&system_files(), path.as_ref(), options, Some(times))
@@ -214,12 +214,8 @@ impl Drive {
     }
 
     /// Executes a command of a namespace that arrives at `arrival` while others may be in flight: they share link, pipeline, cores and
-    /// flash, as in [`Device::submit_in`]. Returns when it is done on the same clock, which no command may turn back.
-    pub fn submit_in(&mut self, namespace: NamespaceId, command: Command<'_>, arrival: Nanos) -> Completion {
-        self.submit_as(None, namespace, command, arrival)
-    }
-
-    /// Like [`Drive::submit_in`], for a command that may be sent again, as in [`Drive::execute_as`].
+    /// flash, as in [`Device::submit_in`]. Returns when it is done on the same clock, which no command may turn back. With a request, it may be sent
+    /// again, as in [`Drive::execute_as`].
     pub fn submit_as(
         &mut self,
         request: Option<RequestId>,

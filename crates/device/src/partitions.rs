@@ -23,11 +23,10 @@ mod settle;
 
 pub use opening::{Mount, Mounts};
 
-use crate::Completion;
 use crate::drive::Drive;
 use crate::firmware_stats::FirmwareStats;
 use kvssd_ftl::Utilization;
-use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply, RequestId};
+use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, OwnedKey, Reply, RequestId};
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -164,16 +163,13 @@ impl<'a> Partitions<'a> {
         self.all.iter_mut().try_fold(0u64, |sum, part| Ok(sum.wrapping_add(part.open_client(client)?)))
     }
 
-    /// Like [`Drive::submit_as`], for a drive of one partition: only such a drive models time.
-    pub fn submit_as(
-        &mut self,
-        request: Option<RequestId>,
-        namespace: NamespaceId,
-        command: Command<'_>,
-        arrival: Nanos,
-    ) -> Completion {
+    /// The one partition of a drive that models time: only such a drive does.
+    ///
+    /// # Panics
+    /// When there are several.
+    pub fn timed(&mut self) -> &mut Drive {
         assert!(self.all.len() == 1, "a drive that is timed has one partition");
-        self.all[0].submit_as(request, namespace, command, arrival)
+        self.all[0]
     }
 
     /// The answer to a change that was made before, or an error if its outcome is not known any more. `None` if it is still to be made.

@@ -284,7 +284,7 @@ impl Execution<'_, '_> {
         }
         let Executor { drive, sessions } = &mut *self.executor;
         let reply = if sessions.is_timed {
-            let completed = drive.submit_as(self.request, self.namespace, command, self.now);
+            let completed = drive.timed().submit_as(self.request, self.namespace, command, self.now);
             self.due = self.due.max(completed.done);
             completed.reply
         } else {

@@ -91,7 +91,7 @@ fn pairs_at_hand_are_those_that_a_command_reads_whatever_was_changed_and_moved_s
                 let (looked, expected) =
                     (drive.engine().pages_glanced(), shown(&before, &from, descending, 2 * pairs_max as usize));
                 let seek = Command::Seek { iterator, key, pairs_max };
-                let timed = drive.submit_in(namespace, seek.clone(), Nanos::ZERO).reply;
+                let timed = drive.submit_as(None, namespace, seek.clone(), Nanos::ZERO).reply;
                 assert_eq!(drive.engine().pages_glanced(), looked, "what is timed is read");
                 let mut pairs = pairs_of(drive.execute_in(namespace, seek).unwrap());
                 assert_eq!(pairs, pairs_of(timed.unwrap()));
@@ -119,7 +119,7 @@ impl Asked {
             *self.glanced.entry(command.name()).or_default() += 1;
         }
         glance.unwrap_or_else(|| match self.random.below(3) {
-            0 => self.drive.submit_in(self.namespace, command.clone(), Nanos::ZERO).reply,
+            0 => self.drive.submit_as(None, self.namespace, command.clone(), Nanos::ZERO).reply,
             _ => self.drive.execute_in(self.namespace, command.clone()),
         })
     }

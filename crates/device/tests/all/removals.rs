@@ -44,7 +44,7 @@ fn removed(disk: &SimulatedDisk, stores: usize, longer: usize) -> Drive {
             break;
         }
         let asked = Command::Exist { key: Key::new(b"none").unwrap() };
-        drop(drive.submit_in(NamespaceId::FIRST, asked, Nanos(hour * 3_600_000_000_000)));
+        drop(drive.submit_as(None, NamespaceId::FIRST, asked, Nanos(hour * 3_600_000_000_000)));
     }
     drive
 }
