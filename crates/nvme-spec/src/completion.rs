@@ -75,12 +75,6 @@ impl CompletionEntry {
         let code = self.status.get() >> 1 & 0x7ff;
         Status::from_code(code).ok_or(code)
     }
-
-    /// Do Not Retry: the same command would fail again.
-    #[must_use]
-    pub fn is_final(&self) -> bool {
-        self.status.get() & DO_NOT_RETRY != 0
-    }
 }
 
 #[cfg(test)]
@@ -92,7 +86,7 @@ mod tests {
         for &status in Status::ALL {
             let entry = CompletionEntry::new(7, status).with_result(0x0123_4567_89ab_cdef);
             assert_eq!((entry.status(), entry.result()), (Ok(status), 0x0123_4567_89ab_cdef));
-            assert!(!(status.is_success() && entry.is_final()));
+            assert!(!(status.is_success() && entry.status.get() & DO_NOT_RETRY != 0));
         }
         assert_eq!(CompletionEntry { status: (0x7fe << 1).into(), ..Default::default() }.status(), Err(0x7fe));
     }

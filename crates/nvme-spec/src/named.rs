@@ -230,12 +230,7 @@ fn page_of<E: IntoBytes + Immutable>(entries: &[E]) -> Vec<u8> {
     page
 }
 
-/// How many namespaces a page is of; `None` if it is another vendor's, or too short.
-#[must_use]
-pub fn namespaces_count(page: &[u8]) -> Option<u32> {
-    count(page, ENTRY_BYTES)
-}
-
+/// How many entries a page is of; `None` if it is another vendor's, or too short.
 fn count(page: &[u8], entry_bytes: usize) -> Option<u32> {
     let field = |at: usize| page.get(at..at + 4)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
     let is_ours = field(0)? == SIGNATURE && field(8)? == entry_bytes as u32;

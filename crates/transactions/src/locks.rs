@@ -130,12 +130,6 @@ impl LockManager {
         self.owners.get(&transaction)?.waits_for
     }
 
-    /// Locks that somebody holds.
-    #[must_use]
-    pub fn held_locks(&self) -> usize {
-        self.locks.len()
-    }
-
     /// What it did since it was made.
     #[must_use]
     pub fn counters(&self) -> LockCounters {

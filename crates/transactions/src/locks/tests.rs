@@ -35,7 +35,7 @@ fn readers_share_and_a_writer_is_alone() {
     assert_eq!(desk.end(2), ids(&[3]));
     assert_eq!(desk.end(3), ids(&[4]));
     assert_eq!(desk.end(4), []);
-    assert_eq!(desk.0.held_locks(), 0);
+    assert_eq!(desk.0.locks.len(), 0);
 }
 
 #[test]
@@ -170,7 +170,7 @@ proptest! {
             model.end(transaction);
         }
         prop_assert!(model.waits.is_empty());
-        prop_assert_eq!(model.manager.held_locks(), 0);
+        prop_assert_eq!(model.manager.locks.len(), 0);
         prop_assert_eq!(model.manager.counters().victims, model.victims);
     }
 }
