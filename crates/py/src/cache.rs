@@ -6,14 +6,13 @@
 )]
 
 use crate::bytes::{Bytes, bytes_of};
+use crate::dicts::dict_of;
 use crate::errors::{ClosedError, InvalidError, check_owner, of_store};
 use crate::locks::{alone, shared};
 use crate::numbers::Meant;
 use crate::signals::heeding_signals;
 use crate::store::RawStore;
-use kvssd_host::{
-    AdmissionRule, CachePlan, Error as StoreError, EvictionPolicy, NamespaceId, PairCache, PairCacheStats, Store,
-};
+use kvssd_host::{AdmissionRule, CachePlan, Error as StoreError, EvictionPolicy, NamespaceId, PairCache, Store};
 use parking_lot::RwLock;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -79,19 +78,8 @@ impl RawCache {
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = open(self.store.get().on_store(py, |_| self.with(|cache| Ok(cache.stats())))?)?;
-        let PairCacheStats { pairs, held_bytes, budget_bytes, hits, misses, counts } = stats;
-        let figures = [
-            ("pairs", pairs),
-            ("held_bytes", held_bytes),
-            ("budget_bytes", budget_bytes),
-            ("hits", hits),
-            ("misses", misses),
-            ("admitted", counts.admitted),
-            ("kept_out", counts.kept_out),
-            ("evicted", counts.evicted),
-        ];
-        let dict = PyDict::new(py);
-        figures.into_iter().try_for_each(|(name, figure)| dict.set_item(name, figure))?;
+        let dict = dict_of!(py, stats; pairs, held_bytes, budget_bytes, hits, misses);
+        dict.update(dict_of!(py, stats.counts; admitted, kept_out, evicted).as_mapping())?;
         Ok(dict)
     }
 }

@@ -6,6 +6,7 @@
 )]
 
 use crate::bytes::Bytes;
+use crate::dicts::dict_of;
 use crate::errors::{ExperimentError, InvalidError};
 use kvssd_device::{Answer, AskError, AskedDevice};
 use kvssd_types::Nanos;
@@ -53,19 +54,10 @@ impl RawDevice {
     /// What its flash did, and how full it is.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = py.detach(|| self.lock().stats());
-        let figures = [
-            ("now_ns", stats.now_ns),
-            ("flash_bytes", stats.flash_bytes),
-            ("page_bytes", stats.page_bytes),
-            ("value_bytes_max", stats.value_bytes_max),
-            ("stored_bytes", stats.stored_bytes),
-            ("pages_read", stats.pages_read),
-            ("pages_programmed", stats.pages_programmed),
-            ("erases", stats.erases),
-        ];
-        let dict = PyDict::new(py);
-        figures.into_iter().try_for_each(|(name, figure)| dict.set_item(name, figure))?;
-        Ok(dict)
+        Ok(dict_of!(
+            py, stats;
+            now_ns, flash_bytes, page_bytes, value_bytes_max, stored_bytes, pages_read, pages_programmed, erases,
+        ))
     }
 }
 

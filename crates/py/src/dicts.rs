@@ -12,6 +12,7 @@ macro_rules! dict_of {
         dict
     }};
 }
+pub(crate) use dict_of;
 
 pub(crate) fn dict_of_namespace<'py>(py: Python<'py>, info: &NamespaceInfo) -> PyResult<Bound<'py, PyDict>> {
     let NamespaceInfo { id, attributes, index, is_ordered, birth, utilization, .. } = info;
