@@ -14,8 +14,8 @@ mod requests;
 mod stray_namespaces;
 mod validation_pm983;
 
-use kvssd_device::{CreateDrive, Drive};
-use kvssd_flash::SimulatedDisk;
+use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
+use kvssd_flash::{OpenOptions, SimulatedDisk};
 use kvssd_ftl::Design;
 use kvssd_types::{Command, Key, KvError, Reply};
 use std::path::Path;
@@ -26,6 +26,26 @@ const PATH: &str = "drive.kv";
 /// The names of the designs that an image can have.
 fn designs() -> impl Iterator<Item = &'static str> {
     kvssd_designs::DESIGNS.into_iter().map(|design| design.name)
+}
+
+fn key(bytes: &[u8]) -> Key<'_> {
+    Key::new(bytes).unwrap()
+}
+
+/// A new drive of 64 MiB.
+fn create(path: &Path, design: &str, value_bytes_max: Option<u32>) -> Drive {
+    let options = CreateDrive { value_bytes_max, ..CreateDrive::default() };
+    Drive::create(path, &image_profile(64 << 20).unwrap(), &image_design(design).unwrap(), options).unwrap()
+}
+
+/// Ends the drive's life, in order or not, and begins the next.
+fn reopened(drive: Drive, path: &Path, in_order: bool) -> Drive {
+    if in_order {
+        drive.close().unwrap();
+    } else {
+        drop(drive);
+    }
+    Drive::open(path, OpenOptions::default()).unwrap()
 }
 
 /// A new tiny drive of a design, whose write buffer outlives the process.

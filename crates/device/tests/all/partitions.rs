@@ -1,19 +1,17 @@
 //! A drive in partitions is as one, also where a life ends in the middle.
 
 use crate::images::golden::{pack, unpack};
+use crate::{PATH, key};
 use kvssd_cache::{CacheAttributes, CachePlan, EvictionPolicy};
 use kvssd_device::{CreateDrive, Drive, Partitions, Scope, image_design, image_profile, partition_of};
 use kvssd_flash::{Files, OpenOptions, SimulatedDisk, Strike, SystemFiles};
 use kvssd_ftl::NamespaceAttributes;
-use kvssd_types::{
-    BatchChange, Command, IteratorOptions, Key, KvError, NamespaceId, Random, Reply, StoreCondition, Value,
-};
+use kvssd_types::{BatchChange, Command, IteratorOptions, KvError, NamespaceId, Random, Reply, StoreCondition, Value};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const PATH: &str = "drive.kv";
 const FIRST: NamespaceId = NamespaceId::FIRST;
 
 type Map = BTreeMap<(NamespaceId, Vec<u8>), Vec<u8>>;
@@ -29,10 +27,6 @@ pub fn create(disk: &SimulatedDisk, design: &str, options: CreateDrive) -> Vec<D
 pub fn open(disk: &SimulatedDisk, sync: bool) -> Vec<Drive> {
     let options = OpenOptions { sync, read_only: false, cache_bytes: 0 };
     Drive::open_all_in(&disk.files(), Path::new(PATH), options).unwrap()
-}
-
-pub fn key(bytes: &[u8]) -> Key<'_> {
-    Key::new(bytes).unwrap()
 }
 
 fn execute(drives: &mut [Drive], namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {

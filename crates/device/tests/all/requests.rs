@@ -1,18 +1,12 @@
 //! Changes that come again are made once, in whichever life of the drive.
 
-use crate::{designs, retrieve};
-use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
-use kvssd_flash::OpenOptions;
-use kvssd_types::{BatchChange, ClientId, Command, Key, KvError, NamespaceId, Reply, RequestId, StoreCondition, Value};
-use std::path::Path;
+use crate::{create, designs, key, reopened, retrieve};
+use kvssd_device::Drive;
+use kvssd_types::{BatchChange, ClientId, Command, KvError, NamespaceId, Reply, RequestId, StoreCondition, Value};
 
 const FIRST: NamespaceId = NamespaceId::FIRST;
 const CLIENT: ClientId = ClientId([1; 32]);
 const OTHER: ClientId = ClientId([2; 32]);
-
-fn key(bytes: &[u8]) -> Key<'_> {
-    Key::new(bytes).unwrap()
-}
 
 fn store<'a>(name: &'a [u8], value: &[u8], condition: StoreCondition) -> Command<'a> {
     Command::Store { key: key(name), value: Value::from(value), condition }
@@ -20,25 +14,6 @@ fn store<'a>(name: &'a [u8], value: &[u8], condition: StoreCondition) -> Command
 
 fn request(client: ClientId, serial: u64) -> Option<RequestId> {
     Some(RequestId { client, serial })
-}
-
-fn create(path: &Path, design: &str, value_bytes_max: Option<u32>) -> Drive {
-    let options = CreateDrive { value_bytes_max, ..CreateDrive::default() };
-    Drive::create(path, &image_profile(64 << 20).unwrap(), &image_design(design).unwrap(), options).unwrap()
-}
-
-fn open(path: &Path) -> Drive {
-    Drive::open(path, OpenOptions::default()).unwrap()
-}
-
-/// Ends the drive's life, in order or not, and begins the next.
-fn reopened(drive: Drive, path: &Path, in_order: bool) -> Drive {
-    if in_order {
-        drive.close().unwrap();
-    } else {
-        drop(drive);
-    }
-    open(path)
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Namespaces that are not in all partitions: a process was killed while it made or deleted one, or partitions are of several moments.
 
-use crate::PATH;
-use crate::partitions::{create, key, listed, open, retrieve, store};
+use crate::partitions::{create, listed, open, retrieve, store};
+use crate::{PATH, key};
 use kvssd_device::{CreateDrive, Drive, Partitions, image_design, image_profile, partition_of};
 use kvssd_flash::{Files, OpenOptions, SimulatedDisk, Strike, SystemFiles};
 use kvssd_ftl::NamespaceAttributes;

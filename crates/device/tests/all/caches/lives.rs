@@ -7,15 +7,6 @@ use kvssd_types::{BatchChange, ClientId, RequestId};
 const SECOND: u64 = 1_000_000_000;
 const SYNCED: OpenOptions = OpenOptions { sync: true, read_only: false, cache_bytes: 0 };
 
-fn reopened(drive: Drive, path: &Path, in_order: bool) -> Drive {
-    if in_order {
-        drive.close().unwrap();
-    } else {
-        drop(drive);
-    }
-    Drive::open(path, OpenOptions::default()).unwrap()
-}
-
 /// The pairs come back, and leave in the order in which they were stored; the attributes are those of before.
 #[test]
 fn a_cache_comes_back_with_its_pairs_in_the_order_in_which_they_were_stored() {

@@ -6,11 +6,11 @@ mod lives;
 mod own;
 mod refusals;
 
-use crate::designs;
+use crate::{create, designs, key, reopened};
 use kvssd_cache::{CacheAttributes, Counts, KeyedCache};
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_ftl::NamespaceAttributes;
-use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Random, Reply, StoreCondition, Value};
+use kvssd_types::{Command, KvError, NamespaceId, Nanos, Random, Reply, StoreCondition, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -18,18 +18,9 @@ const FIRST: NamespaceId = NamespaceId::FIRST;
 /// Those that come along, and one of one's own.
 const POLICIES: [&str; 5] = ["fifo", "lru", "s3-fifo", "ttl", "largest"];
 
-fn key(bytes: &[u8]) -> Key<'_> {
-    Key::new(bytes).unwrap()
-}
-
 fn cache(text: &str) -> CacheAttributes {
     own::add();
     text.parse().unwrap()
-}
-
-fn create(path: &Path, design: &str, value_bytes_max: Option<u32>) -> Drive {
-    let options = CreateDrive { value_bytes_max, ..CreateDrive::default() };
-    Drive::create(path, &image_profile(64 << 20).unwrap(), &image_design(design).unwrap(), options).unwrap()
 }
 
 fn create_cache(drive: &mut Drive, name: &str, text: &str) -> NamespaceId {
