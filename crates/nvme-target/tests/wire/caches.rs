@@ -1,6 +1,6 @@
 //! Namespaces that are caches: hosts make them, change them and see what they hold, and no store finds one full.
 
-use crate::host::{Got, HOST_NQN, Host, NQN, Queue, Target, key};
+use crate::host::{Got, HOST_NQN, Host, NQN, Queue, Target, inside, key};
 use kvssd_device::Drive;
 use kvssd_flash::OpenOptions;
 use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage};
@@ -15,10 +15,6 @@ use kvssd_nvme_target::{HostRights, Namespaces, Quota, Rights, SubsystemOptions}
 use zerocopy::IntoBytes;
 
 const GUEST: &str = "nqn.guest";
-
-fn inside(data: &[u8]) -> DataPointer {
-    DataPointer::InCapsule { offset_bytes: 0, length_bytes: data.len() as u32 }
-}
 
 fn create(admin: &mut Queue, name: &str) -> u32 {
     let mut wanted = CreateNamespace::zeroed();

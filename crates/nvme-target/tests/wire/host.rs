@@ -335,13 +335,7 @@ impl Host {
 
     pub fn store_if(&mut self, key: &[u8], value: &[u8], options: StoreOptions) -> Status {
         let command = KvCommand::Store { key: KvKey::new(key).unwrap(), value_bytes: value.len() as u32, options };
-        let length_bytes = value.len() as u32;
-        let pointer = if value.len() <= 8192 {
-            DataPointer::InCapsule { offset_bytes: 0, length_bytes }
-        } else {
-            DataPointer::Transport { length_bytes }
-        };
-        self.io.ask(command.entry(1).with_data(pointer), value).status()
+        self.io.ask(command.entry(1).with_data(pointer_to(value)), value).status()
     }
 
     pub fn store(&mut self, key: &[u8], value: &[u8]) -> Status {
@@ -359,6 +353,16 @@ impl Host {
     pub fn plain(&mut self, command: &KvCommand) -> Status {
         self.io.ask(command.entry(1).with_data(DataPointer::NONE), &[]).status()
     }
+}
+
+/// Of data that comes in the capsule.
+pub fn inside(data: &[u8]) -> DataPointer {
+    DataPointer::InCapsule { offset_bytes: 0, length_bytes: data.len() as u32 }
+}
+
+/// Of a value, which comes in the capsule if it is small enough.
+pub fn pointer_to(value: &[u8]) -> DataPointer {
+    if value.len() <= 8192 { inside(value) } else { DataPointer::Transport { length_bytes: value.len() as u32 } }
 }
 
 pub fn key(bytes: &[u8]) -> KvKey {

@@ -1,6 +1,6 @@
 //! Namespaces by their names: made, deleted and listed by hosts, and what other hosts notice of it.
 
-use crate::host::{Got, HOST_NQN, Heard, Host, NQN, PATIENCE, Queue, Target, admin_connect, key};
+use crate::host::{Got, HOST_NQN, Heard, Host, NQN, PATIENCE, Queue, Target, admin_connect, inside, key};
 use kvssd_device::Drive;
 use kvssd_flash::OpenOptions;
 use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage};
@@ -11,8 +11,7 @@ use kvssd_nvme_spec::identify::{IdentifyNamespace, cns, read_namespace_list};
 use kvssd_nvme_spec::kv::{KvCommand, StoreOptions};
 use kvssd_nvme_spec::log_page::page;
 use kvssd_nvme_spec::named::{
-    CreateNamespace, FLAG_ORDERED, NamespaceEntry, SIGNATURE, SetCache, read_name, read_namespaces,
-    set_meant_birth,
+    CreateNamespace, FLAG_ORDERED, NamespaceEntry, SIGNATURE, SetCache, read_name, read_namespaces, set_meant_birth,
 };
 use kvssd_nvme_spec::pdu::Pdu;
 use kvssd_nvme_spec::{Status, write_text};
@@ -31,10 +30,6 @@ fn wanted(name: &str) -> CreateNamespace {
     let mut wanted = CreateNamespace::zeroed();
     write_text(&mut wanted.name, name);
     wanted
-}
-
-fn inside(data: &[u8]) -> DataPointer {
-    DataPointer::InCapsule { offset_bytes: 0, length_bytes: data.len() as u32 }
 }
 
 fn try_create(admin: &mut Queue, data: &[u8]) -> Got {

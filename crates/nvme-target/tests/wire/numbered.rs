@@ -1,6 +1,6 @@
 //! Changes that are numbered: made once, however often and wherever they come.
 
-use crate::host::{Host, Target, key};
+use crate::host::{Host, Target, inside, key, pointer_to};
 use kvssd_nvme_spec::admin::AdminCommand;
 use kvssd_nvme_spec::command::DataPointer;
 use kvssd_nvme_spec::features::feature;
@@ -13,21 +13,15 @@ fn begin(host: &mut Host, instance: u8) -> Opened {
     let get = AdminCommand::GetFeatures { feature: feature::NUMBERED_CHANGES, select: 0, value: 0 };
     assert_eq!(host.admin.admin(get, 0, 0).entry.dword0.get(), SIGNATURE);
     let set = AdminCommand::SetFeatures { feature: feature::NUMBERED_CHANGES, save: false, value: SIGNATURE };
-    let pointer = DataPointer::InCapsule { offset_bytes: 0, length_bytes: 16 };
-    let got = host.admin.ask(set.entry(0).with_data(pointer), &[instance; 16]);
+    let instance = [instance; 16];
+    let got = host.admin.ask(set.entry(0).with_data(inside(&instance)), &instance);
     assert_eq!(got.status(), Status::Success);
     Opened::from_result(got.entry.result())
 }
 
 fn change(host: &mut Host, mut entry: SubmissionEntry, serial: u64, value: &[u8]) -> Status {
     set_serial(&mut entry, serial);
-    let length_bytes = value.len() as u32;
-    let pointer = if value.len() <= 8192 {
-        DataPointer::InCapsule { offset_bytes: 0, length_bytes }
-    } else {
-        DataPointer::Transport { length_bytes }
-    };
-    host.io.ask(entry.with_data(pointer), value).status()
+    host.io.ask(entry.with_data(pointer_to(value)), value).status()
 }
 
 fn store(host: &mut Host, serial: u64, value: &[u8]) -> Status {
