@@ -9,7 +9,6 @@ pub(crate) trait Named: Copy {
     /// What it is, for who gets a name wrong.
     const WHAT: &'static str;
 
-    /// Its name.
     fn name(&self) -> &'static str;
 }
 
@@ -53,7 +52,6 @@ impl<T: Named> Added<T> {
     }
 }
 
-/// The one of that name.
 pub(crate) fn named<T: Named>(name: &str, known: &[T]) -> Result<T, UnknownName> {
     let choices = || known.iter().map(Named::name).collect::<Vec<_>>().join(", ");
     known.iter().copied().find(|policy| policy.name() == name).ok_or_else(|| UnknownName {

@@ -63,13 +63,11 @@ pub(crate) fn add_key_space(key_space: KeySpace) -> Result<Handle, Refusal> {
     Ok(Handle::of(number))
 }
 
-/// The device of a handle.
 pub(crate) fn device(handle: Handle) -> Result<Arc<Device>, Refusal> {
     check(handle)?;
     read().devices.get(&handle.number()).cloned().ok_or_else(no_device)
 }
 
-/// The key space of a handle.
 pub(crate) fn key_space(handle: Handle) -> Result<Arc<KeySpace>, Refusal> {
     check(handle)?;
     read().key_spaces.get(&handle.number()).cloned().ok_or_else(no_key_space)

@@ -81,7 +81,6 @@ impl Iterators {
         }
     }
 
-    /// The iterator of that number.
     pub(crate) fn find(&self, namespace: NamespaceId, number: u8) -> Result<Arc<Mutex<KeyGroupIterator>>, Refusal> {
         let slots = self.lock();
         let slot = slots.get(usize::from(number).wrapping_sub(1)).and_then(Option::as_ref);

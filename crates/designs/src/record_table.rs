@@ -80,7 +80,6 @@ impl RecordTable {
         u64::from_le_bytes(word)
     }
 
-    /// The signature in a slot.
     pub(crate) fn signature_at(&self, table: &[u8], slot: usize) -> Signature {
         self.number(table, slot * self.record_bytes(), self.signature_bytes)
     }

@@ -28,7 +28,6 @@ named_enum! {
     }
 }
 
-/// Pairs of a scan.
 pub(crate) const SCAN_PAIRS: u64 = 100;
 /// How often each pair is scanned that a workload of reads reads once: the first scan of a pair is dearer than those that follow.
 const SCAN_TIMES: u64 = 10;

@@ -33,7 +33,6 @@ impl Memory {
         Ok(Memory { base, bytes })
     }
 
-    /// Bytes of it.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -31,7 +31,6 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    /// What a read waits.
     pub(crate) fn read_wait_ns(&self) -> f64 {
         self.die_wait_ns + self.channel_wait_ns
     }

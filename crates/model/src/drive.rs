@@ -71,7 +71,6 @@ impl Work {
     }
 }
 
-/// A record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
     /// Pages that it takes.

@@ -42,7 +42,6 @@ pub(crate) fn scope_of(namespace: u32, command: &KvCommand, partitions: usize) -
 }
 
 impl IoCommand {
-    /// Its completion.
     pub(crate) fn completion(&self, outcome: Outcome) -> Completion {
         Completion::new(self.command_id, CommandKind::of(&self.command), self.arrived, outcome)
     }

@@ -36,7 +36,6 @@ pub(crate) enum Position {
     Behind,
 }
 
-/// An iterator of a host.
 #[derive(Debug)]
 pub(crate) struct HostIterator {
     number: u32,
@@ -56,7 +55,6 @@ impl HostIterator {
     }
 }
 
-/// The iterators of all hosts.
 #[derive(Debug, Default)]
 pub(crate) struct HostIterators {
     living: Vec<HostIterator>,

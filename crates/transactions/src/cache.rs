@@ -117,7 +117,6 @@ impl Cache {
         self.evict_to(self.bytes_max);
     }
 
-    /// Forgets the record.
     pub(crate) fn forget(&mut self, record: Record<'_>) {
         if let Some(place) = self.place_of(record) {
             self.remove_at(place);

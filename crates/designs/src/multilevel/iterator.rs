@@ -87,7 +87,6 @@ impl IteratorBuckets {
         PLAN.charge(&Room { grains: keys << BUCKET_BITS, ..*room }, dram);
     }
 
-    /// The bucket of a key.
     pub(super) fn bucket_of(key: Key<'_>) -> Bucket {
         let prefix = &key.bytes()[..key.bytes().len().min(PREFIX_BYTES)];
         (xxh3_64(prefix) & ((1 << BUCKET_BITS) - 1)) as Bucket

@@ -30,9 +30,7 @@ const DIRECTORY_ENTRY_BYTES: u64 = 8;
 /// Sections for the places and tags of a drive.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedSections {
-    /// Bits of a place.
     pub(crate) place_bits: u32,
-    /// Bits of a tag.
     pub(crate) tag_bits: u32,
     /// The deepest that a section can be.
     pub(crate) depth_max: u32,

@@ -82,7 +82,6 @@ impl Tagged {
     }
 }
 
-/// The key of a segment.
 pub(super) fn segment_key(id: u64, number: u32) -> [u8; 12] {
     let mut key = [0; 12];
     key[..8].copy_from_slice(&id.to_be_bytes());

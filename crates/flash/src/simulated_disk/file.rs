@@ -12,7 +12,6 @@ pub(super) struct FileState {
     /// Written since the last sync that did not fail.
     loose: Vec<Loose>,
     pub(super) has_durable_name: bool,
-    /// Syncs that failed.
     pub(super) failed_syncs: u64,
     /// Handles that have the lock, and whether they share it.
     pub(super) locked_by: Vec<u64>,

@@ -97,7 +97,6 @@ impl Held {
         }
     }
 
-    /// A superblock was erased.
     pub(crate) fn erased(&mut self, superblock: SuperblockId) {
         self.younger.remove(&superblock);
         self.frontier.retain(|(open, _)| *open != superblock);

@@ -23,7 +23,6 @@ const TAKEN_SUPERBLOCKS: usize = STEP_SUPERBLOCKS - 1;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Victim {
     pub(super) superblock: SuperblockId,
-    /// Its first page.
     pub(super) first: PageAddress,
     /// The next of its pages to look at.
     pub(super) next: u32,

@@ -43,7 +43,6 @@ pub(crate) struct Client {
 pub(crate) enum Fate {
     /// It was not made.
     New,
-    /// It was made.
     Made,
     /// Its client is not in the table, or has made too many changes since.
     Forgotten,

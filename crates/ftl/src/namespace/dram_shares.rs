@@ -44,7 +44,6 @@ impl Usage {
 pub(crate) struct Want {
     /// The table; none for a cache.
     pub(crate) table: Option<DramTable>,
-    /// Bytes that it has.
     pub(crate) held_bytes: u64,
     pub(crate) usage: Usage,
 }

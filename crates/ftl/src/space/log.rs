@@ -165,7 +165,6 @@ impl Log {
         Stream::ALL.into_iter().flat_map(own).chain(of_handles)
     }
 
-    /// The logs of a stream.
     pub(crate) fn of(&self, stream: Stream) -> impl Iterator<Item = LogId> + use<> {
         (0..self.rows_of(stream) * self.targets).map(move |number| LogId { stream, number })
     }

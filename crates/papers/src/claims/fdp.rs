@@ -36,7 +36,6 @@ const WRITTEN_OVER_CAPACITY: f64 = 4.0;
 /// A handle for each class, and the default one for the filling.
 const HANDLES: u32 = worker::CLASSES.len() as u32 + 1;
 
-/// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment::new(&["fdp.1", "fdp.2"], 60, check, amplification)];
 
 /// The drives, with as little kept free as collection can do with.

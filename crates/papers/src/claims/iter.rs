@@ -43,7 +43,6 @@ const PIPELINE: Assumption = Assumption::guess(
 const OF_SWEEP: &[Assumption] = &[WHOLE_PAGES, PIPELINE];
 const OF_THREADS: &[Assumption] = &[WHOLE_PAGES];
 
-/// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment::new(
         &["iter.1", "iter.2", "iter.4", "iter.7", "iter.10", "iter.11", "iter.12", "iter.13", "iter.14"],

@@ -47,7 +47,6 @@ const OF_WRITES: &[Assumption] = &[SHARES, SCATTERED, RANGE_LOCK, LONG_RANGE_LOC
 const OF_FILLING: &[Assumption] = &[SHARES, PIPELINE, ENTRY];
 const OF_READS: &[Assumption] = &[RANGE_LOCK, LONG_RANGE_LOCK, ENTRY];
 
-/// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment::new(&["kaml.1"], 200, check, |context, observer| {
         with(context, observer, |bench| Ok(vec![drives::load_factors(bench)?]))

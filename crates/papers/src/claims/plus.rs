@@ -97,7 +97,6 @@ const EMULATOR: &[Assumption] = &[
 const OF_SMALL_VALUES: &[Assumption] =
     &[Assumption::guess("a pair that is moved dirties no section", &[("emulator.moves_dirty_nothing", "true")])];
 
-/// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment::new(
         &["plus.1", "plus.2", "plus.3", "plus.4", "plus.5", "plus.6", "plus.7"],

@@ -59,7 +59,6 @@ const BY_SIGNATURE: Assumption =
 /// Section IV-A2: commands wait in the submission queue while all tables are split.
 const ALL_AT_ONCE: Assumption = Assumption::fact("all tables are split at once", &[("design.incremental", "false")]);
 
-/// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment::new(&["rhik.1"], 45, check, |context, observer| Drives::new(context)?.flash_reads(observer)),
     Experiment::new(&["rhik.2"], 60, check, |context, observer| Drives::new(context)?.misses(observer)),

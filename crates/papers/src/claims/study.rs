@@ -40,7 +40,6 @@ const WIDE_TABLES: &[Assumption] = &[Assumption::guess(
     &[("geometry.pages_per_block", "3"), ("geometry.blocks_per_die", "715820"), ("nand.erase_ns", "14600")],
 )];
 
-/// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment::new(&["study.1", "study.4"], 60, check, |context, observer| {
         let bench = bench(context)?;

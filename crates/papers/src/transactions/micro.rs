@@ -31,7 +31,6 @@ use kvssd_types::{
 };
 use serde::Serialize;
 
-/// Bytes of a key.
 const KEY_BYTES: usize = 8;
 /// How often the observer is told, in commands.
 const REPORT_EVERY: u64 = 1 << 12;

@@ -30,7 +30,6 @@ pub struct Filled {
 pub(super) enum Begun {
     Ycsb(Box<Session>),
     Kvbench(Box<Session>, Box<Run>),
-    /// Of db_bench.
     DbBench(Box<DbBenchSession>, Vec<Run>),
 }
 

@@ -3,7 +3,6 @@
 use kvssd_device::{CacheInfo, Completion, Device, LargeDevice};
 use kvssd_types::{Command, Key, Nanos, OwnedKey};
 
-/// A drive of pairs.
 pub(super) trait PairDrive {
     /// Executes a command on pairs that arrives at `at`, not before the one before it. A store says of which stream it is, if the trace does.
     fn submit(&mut self, command: Command<'_>, stream: Option<u64>, at: Nanos) -> Completion;

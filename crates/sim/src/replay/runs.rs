@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Blocks side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockRun {
-    /// The first one.
     pub(super) first: u64,
     /// How many they are.
     pub(super) blocks: u64,

@@ -202,7 +202,6 @@ impl Book {
     }
 }
 
-/// The bytes of a value.
 fn value_of(number: u64, bytes: usize) -> Vec<u8> {
     let mut value = number.to_le_bytes().to_vec();
     value.extend(Content { seed: number, bytes: bytes - NAME_BYTES }.value());

@@ -156,7 +156,6 @@ pub(super) struct Row<'c> {
     pub(super) cells: Vec<&'c SweepCell>,
 }
 
-/// The rows of a sweep.
 pub(super) fn rows(cells: &[SweepCell]) -> Vec<Row<'_>> {
     let name = |cell: &SweepCell| (cell.order.clone(), cell.value_bytes, cell.scan_length, cell.threads);
     let chunks = cells.chunk_by(|left, right| name(left) == name(right));
@@ -164,7 +163,6 @@ pub(super) fn rows(cells: &[SweepCell]) -> Vec<Row<'_>> {
 }
 
 impl Row<'_> {
-    /// The cell of a degree.
     pub(super) fn degree(&self, degree: &str) -> Option<&SweepCell> {
         self.cells.iter().copied().find(|cell| cell.degree == degree)
     }

@@ -20,7 +20,6 @@ const HIT_RATIO: f64 = 0.8;
 const RECORDS_PER_LOCK: [u64; 5] = [1, 2, 4, 8, 16];
 /// Bytes of most values (section V-D).
 const VALUE_BYTES: u32 = 512;
-/// Bytes of a key.
 const KEY_BYTES: u32 = 8;
 /// Lines of an order on average.
 const LINES: u64 = 10;

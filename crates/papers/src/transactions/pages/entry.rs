@@ -26,7 +26,6 @@ pub(super) struct Change {
 pub(super) struct Trail {
     /// Its first record.
     pub(super) first: Lsn,
-    /// Its last one.
     pub(super) last: Lsn,
     /// The last of its changes that is not undone, if one is not.
     pub(super) undo_next: Option<Lsn>,

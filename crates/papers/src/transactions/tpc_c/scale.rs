@@ -59,7 +59,6 @@ impl TpcCScale {
         self.warehouses * DISTRICTS
     }
 
-    /// The numbers of all districts.
     pub(super) fn district_numbers(&self) -> impl Iterator<Item = u64> + use<> {
         (0..self.districts()).map(|number| district_number(number / DISTRICTS, number % DISTRICTS))
     }

@@ -12,7 +12,6 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Its process.
 pub(super) const SERVICE: Process = Process(1);
 
 /// Starts the service; gives what ends it in order.

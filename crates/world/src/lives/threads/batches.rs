@@ -7,7 +7,6 @@ use kvssd_host::{Batch, NamespaceId, Store};
 use kvssd_runtime::time::Instant;
 use std::collections::BTreeMap;
 
-/// Changes of a batch.
 const BATCH_CHANGES: u64 = 6;
 
 /// A batch that was not answered yet: of each key its line, and the value it gets.
