@@ -341,6 +341,14 @@ pub trait Index: DynClone + Send + Sync {
         Ok(())
     }
 
+    /// Whether [`Index::drop_blank`] may have something to do.
+    fn may_have_blank(&self) -> bool {
+        false
+    }
+
+    /// Gives up what it keeps in DRAM, and counts as taking flash, for no pair: what was only looked at.
+    fn drop_blank(&mut self) {}
+
     /// Every byte that is kept in DRAM.
     fn dram(&self, dram: &mut DramUse);
 

@@ -251,3 +251,21 @@ fn a_batch_uses_the_namespaces_of_its_changes_alone() {
     assert!(first < second * 2 / 3, "{first} bytes of a table that nobody uses stay beside {second}");
     drive.verify_all();
 }
+
+/// A section that is nowhere on flash counts as taking a page while it is in DRAM.
+#[test]
+fn look_ups_take_no_room_from_stores() {
+    let (design, profile) = few_logs(&named("original"), "ignored");
+    let mut drive = NamespacedDrive::of((design, profile), Medium::Ropes);
+    let other = drive.create(NamespaceAttributes::PLAIN).unwrap();
+    let key = |number: u32| number.to_be_bytes();
+    let pairs = (0u32..).find(|&number| drive.store(NamespaceId::FIRST, &key(number), 1500).is_err()).unwrap();
+    let gone = pairs / 4;
+    (0..gone).for_each(|number| drive.delete(NamespaceId::FIRST, &key(number)));
+    (0..400).for_each(|number| drive.verify(other, &key(number)));
+    for number in 0..gone {
+        assert_eq!(drive.store(NamespaceId::FIRST, &key(number), 1500), Ok(()), "{number} of {gone}");
+    }
+    drive.engine.check_invariants();
+    assert!(drive.engine.check().is_clean());
+}

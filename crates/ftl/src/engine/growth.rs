@@ -137,13 +137,15 @@ impl Engine {
     pub(super) fn may_find_room(&self, namespace: NamespaceId, command: &Command<'_>) -> bool {
         let bytes = self.bytes_wanted(command).unwrap_or(0);
         let has_quota = self.namespaces.get(namespace).is_some_and(|namespace| namespace.has_quota_for(bytes));
-        self.has_uncompared() || self.owing().is_some() || has_quota && self.is_removing()
+        let may_have_blank = self.namespaces.iter().any(|namespace| namespace.index.may_have_blank());
+        may_have_blank || self.has_uncompared() || self.owing().is_some() || has_quota && self.is_removing()
     }
 
-    /// Finds what a refused command may have lacked: room and DRAM of deleted namespaces, DRAM that others keep, and what pairs take that were
-    /// replaced. Returns when it is done.
+    /// Finds what a refused command may have lacked: room of what was only looked at, room and DRAM of deleted namespaces, DRAM that others keep,
+    /// and what pairs take that were replaced. Returns when it is done.
     pub(super) fn find_room(&mut self, at: Nanos) -> (Nanos, Result<(), KvError>) {
         self.administer(at, |engine| {
+            engine.namespaces.iter_mut().for_each(|namespace| namespace.index.drop_blank());
             let mut done = engine.remove_deleted(at)?;
             while let Some(namespace) = engine.owing() {
                 engine.growth_clock = engine.growth_clock.max(done);

@@ -367,6 +367,17 @@ impl<I: SectionIndex> Index for Sectioned<I> {
         self.sections.shrink(io)
     }
 
+    fn may_have_blank(&self) -> bool {
+        self.sections.may_have_blank() || self.index.second().is_some_and(Index::may_have_blank)
+    }
+
+    fn drop_blank(&mut self) {
+        self.sections.drop_blank();
+        if let Some(second) = self.index.second_mut() {
+            second.drop_blank();
+        }
+    }
+
     fn dram(&self, dram: &mut DramUse) {
         self.index.dram(dram);
         self.sections.dram(dram);

@@ -67,6 +67,8 @@ pub(crate) struct Sections<F> {
     counters: SectionCounters,
     /// Whether evictions are held back ([`Sections::hold`]).
     held: bool,
+    /// Whether sections that are nowhere on flash came into DRAM since [`Sections::drop_blank`].
+    may_have_blank: bool,
     redo: Redo,
     /// The bytes of sections that left DRAM and were not written, where the testbed works like that.
     unwritten: BTreeMap<u64, Blob>,
@@ -111,6 +113,7 @@ impl<F: SectionForm> Sections<F> {
             surplus_bytes: 0,
             counters: SectionCounters::default(),
             held: false,
+            may_have_blank: false,
             redo: Redo::default(),
             unwritten: BTreeMap::new(),
             leavers_warm: 0,
@@ -168,6 +171,7 @@ impl<F: SectionForm> Sections<F> {
             let bytes = self.form.empty();
             assert!(!bytes.is_empty(), "SectionForm::empty: a section has a byte at the least");
             self.count_footprint(bytes.len(), 0);
+            self.may_have_blank = true;
             return self.admit(io, number, bytes);
         }
         let cause = io.index_cause();

@@ -54,6 +54,25 @@ impl<F: SectionForm> Sections<F> {
         Ok(())
     }
 
+    /// Whether there may be sections that [`Sections::drop_blank`] lets leave.
+    pub(crate) fn may_have_blank(&self) -> bool {
+        self.may_have_blank
+    }
+
+    /// Lets the sections leave that were only looked at and are nowhere on flash. In DRAM they count as if they were there, since the next change
+    /// may bring them there.
+    pub(crate) fn drop_blank(&mut self) {
+        self.may_have_blank = false;
+        let clean = self.cache.leavers().filter(|cached| !cached.dirty && !cached.moved);
+        let is_nowhere = |section: &u64| self.directory[*section as usize].place == Grain(0);
+        let blank: Vec<u64> = clean.filter_map(|cached| cached.section).filter(is_nowhere).collect();
+        for section in blank {
+            let ticket = std::mem::replace(&mut self.directory[section as usize].cached, Ticket::NONE);
+            self.count_footprint(0, self.bytes(ticket).len());
+            self.cache.abandon(ticket);
+        }
+    }
+
     /// A change that concerns several sections begins: none leaves the cache until [`Sections::release`].
     pub(crate) fn hold(&mut self) {
         self.held = true;
