@@ -82,7 +82,7 @@ pub enum KvError {
     #[error("there is no iterator {0}")]
     NoSuchIterator(crate::IteratorId),
     /// Not a status of the Key Value Command Set, which has no iterators: command specific, vendor.
-    #[error("there are {iterators} iterators, and the drive has no memory for another")]
+    #[error("there are {iterators} iterators, and the index leaves no memory for another: end one, or delete pairs")]
     TooManyIterators {
         /// Those that there are.
         iterators: u32,
