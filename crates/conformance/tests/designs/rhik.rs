@@ -2,9 +2,11 @@
 
 use crate::{design_with, fill_and_grow};
 use kvssd_conformance::{Drive, Medium, NamespacedDrive};
+use kvssd_flash::{ByteBacking, PowerCut, PowerLoss, Profile};
 use kvssd_ftl::{Design, NamespaceAttributes};
-use kvssd_types::{NamespaceId, Random};
+use kvssd_types::{NamespaceId, Nanos, Random};
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use xxhash_rust::xxh3::xxh3_64;
 
 fn rhik(parameters: &[(&str, &str)]) -> Design {
@@ -86,33 +88,86 @@ fn it_grows_within_the_capacity() {
     }
 }
 
+/// A drive of a design for four namespaces that grow from one table, and its profile.
+fn of_four(incremental: &str, blocks_per_die: &str, power_loss: &str) -> (Design, Profile) {
+    let mut design = rhik(&[("incremental", incremental), ("directory_bits", "0")]);
+    design.namespaces_max = 4;
+    let overrides = [
+        ("geometry.blocks_per_die", blocks_per_die),
+        ("geometry.oob_bytes", "1000"),
+        ("memory.dram_bytes", "3000000"),
+        ("memory.power_loss", power_loss),
+    ];
+    let profile = design.tiny_profile(&overrides).unwrap();
+    (design, profile)
+}
+
+/// Fills all namespaces side by side, after it has made three; returns how many pairs each has, about.
+fn fill_four(drive: &mut NamespacedDrive) -> u32 {
+    for name in ["one", "two", "three"] {
+        drive.create(NamespaceAttributes { name: Some(name.to_owned()), ..NamespaceAttributes::PLAIN }).unwrap();
+    }
+    (0u32..).find(|&number| store_in_all(drive, number) == 0).unwrap()
+}
+
+/// Returns how many have taken it.
+fn store_in_all(drive: &mut NamespacedDrive, number: u32) -> usize {
+    let ids: Vec<NamespaceId> = drive.models.keys().copied().collect();
+    ids.into_iter().filter(|&id| drive.store(id, &number.to_be_bytes(), 5).is_ok()).count()
+}
+
+/// No more lives than there is room for, and what is deleted can be stored again.
+fn has_room_for_what_was_deleted(drive: &mut NamespacedDrive, pairs: u32, what: &str) {
+    let used = drive.engine.utilization();
+    assert!(used.live_bytes <= used.capacity_bytes + 4096, "{what}: {used:?}");
+    let ids: Vec<NamespaceId> = drive.models.keys().copied().collect();
+    for number in 0..pairs / 50 {
+        ids.iter().for_each(|&id| drive.delete(id, &number.to_be_bytes()));
+    }
+    let (all, again) =
+        (pairs as usize / 50 * 4, (0..pairs / 50).map(|number| store_in_all(drive, number)).sum::<usize>());
+    assert!(again * 10 > all * 9, "{what}: {again} of {all} are stored again, {used:?}");
+}
+
 /// The same where several namespaces double at once: together they may have begun what there is no room for.
 #[test]
 fn several_namespaces_grow_within_the_capacity() {
     for (incremental, blocks_per_die) in [("true", "32"), ("true", "48"), ("false", "44")] {
-        let mut design = rhik(&[("incremental", incremental), ("directory_bits", "0")]);
-        design.namespaces_max = 4;
-        let geometry = [("geometry.blocks_per_die", blocks_per_die), ("geometry.oob_bytes", "1000")];
-        let profile = design.tiny_profile(&[&geometry[..], &[("memory.dram_bytes", "3000000")]].concat()).unwrap();
-        let mut drive = NamespacedDrive::of((design, profile), Medium::Ropes);
-        for name in ["one", "two", "three"] {
-            drive.create(NamespaceAttributes { name: Some(name.to_owned()), ..NamespaceAttributes::PLAIN }).unwrap();
-        }
-        let ids: Vec<NamespaceId> = drive.models.keys().copied().collect();
-        let are_stored = |drive: &mut NamespacedDrive, number: u32| {
-            ids.iter().filter(|&&id| drive.store(id, &number.to_be_bytes(), 5).is_ok()).count() as u32
-        };
-        let pairs = (0u32..).find(|&number| are_stored(&mut drive, number) == 0).unwrap();
-        let used = drive.engine.utilization();
-        let what = format!("incremental = {incremental}, {blocks_per_die} blocks a die: {used:?}");
-        assert!(used.live_bytes <= used.capacity_bytes + 4096, "{what}");
-        let few = pairs / 50;
-        for (number, &id) in (0..few).flat_map(|number| ids.iter().map(move |id| (number, id))) {
-            drive.delete(id, &number.to_be_bytes());
-        }
-        let again: u32 = (0..few).map(|number| are_stored(&mut drive, number)).sum();
-        assert!(again * 10 > few * 4 * 9, "{what}: {again} of {} are stored again", few * 4);
+        let mut drive = NamespacedDrive::of(of_four(incremental, blocks_per_die, "ignored"), Medium::Ropes);
+        let pairs = fill_four(&mut drive);
+        let what = format!("incremental = {incremental}, {blocks_per_die} blocks a die");
+        has_room_for_what_was_deleted(&mut drive, pairs, &what);
     }
+}
+
+/// A drive of a size at which doublings are put off in the middle, over three lives: behind a close, and behind a kill.
+#[test]
+fn a_doubling_that_was_put_off_costs_no_room_behind_a_mount() {
+    let (design, profile) = of_four("true", "152", "protected");
+    let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
+    let power = || {
+        let (medium, dice) = (Arc::clone(&medium), Random::new(1));
+        Box::new(PowerCut::new(medium, profile.geometry, PowerLoss::Protected, Nanos::MAX, dice))
+    };
+    let mut drive = NamespacedDrive::around(design.build(&profile, power()).unwrap());
+    let pairs = fill_four(&mut drive);
+    for is_closed in [true, false] {
+        has_room_for_what_was_deleted(&mut drive, pairs, "before an end");
+        let NamespacedDrive { engine, models, seed, .. } = drive;
+        if is_closed {
+            engine.close().unwrap();
+        } else {
+            drop(engine);
+        }
+        let (engine, mounted) = design.mount(&profile, power()).unwrap();
+        drive = NamespacedDrive::around(engine);
+        (drive.models, drive.seed, drive.clock) = (models.clone(), seed, mounted.took);
+        for (id, model) in models {
+            model.keys().for_each(|key| drive.verify(id, key));
+        }
+    }
+    has_room_for_what_was_deleted(&mut drive, pairs, "in the last life");
+    assert!(drive.engine.check().is_clean());
 }
 
 #[test]

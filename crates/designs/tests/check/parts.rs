@@ -154,6 +154,35 @@ fn a_decision_that_a_failed_sync_left_in_memory_is_made_safe_before_a_part_build
     assert!(found[0] > 3 && found[1] > 3, "{found:?}");
 }
 
+/// Batches alone make a table grow as stores do.
+#[test]
+fn an_index_grows_by_shares_of_batches() {
+    let mut rhik = kvssd_designs::named("rhik").unwrap();
+    rhik.set("incremental", "false").unwrap();
+    rhik.set("directory_bits", "0").unwrap();
+    let (disk, profile) = (SimulatedDisk::new(1), tiny(&rhik, PowerLoss::Protected));
+    let mut parts = Parts::create(&disk, &rhik, &profile, false);
+    let coordinator = &mut parts.engines[0];
+    let mut at = Nanos::ZERO;
+    for batch in 0..400u64 {
+        let keys: Vec<[u8; 8]> = (0..8).map(|number| (8 * batch + number).to_be_bytes()).collect();
+        let changes: Vec<BatchChange<'_>> = keys
+            .iter()
+            .map(|key| BatchChange {
+                namespace: NamespaceId::FIRST,
+                key: Key::new(key).unwrap(),
+                value: Some(Value::from(&b"value"[..])),
+            })
+            .collect();
+        let (prepared, result) = coordinator.prepare_batch(&changes, at);
+        result.unwrap();
+        let (decided, result) = coordinator.decide_batch(&changes, BatchSequence(batch + 1), prepared);
+        result.unwrap();
+        at = decided;
+    }
+    assert!(coordinator.growth_counters().closures > 0, "tables are split one by one");
+}
+
 /// In the middle of a batch an engine does nothing else, and without one no call of it means anything.
 #[test]
 fn the_calls_of_a_batch_come_in_their_order() {
