@@ -223,8 +223,8 @@ impl<L: SectionLayout + Copy> SectionIndex for HashIndex<L> {
     ) -> Result<Vec<Grain>, KvError> {
         let mut slot = match from {
             Some(Position { tag, place: Some(_), .. }) => tag,
-            // A key that is gone was in any slot of its search, and others may have taken that since. Where the search came to the end of the
-            // table and went on at its beginning, so does this.
+            // A key that is gone was in any slot of its search, and others may have taken that since. Where the search goes on at the beginning
+            // of the table, so does this; one that did so once, and ends earlier now, is not told.
             Some(Position { tag, hash, .. }) => {
                 Some(self.probe.slot(hash, 0)).filter(|first| *first <= tag).unwrap_or(0)
             }
