@@ -23,10 +23,12 @@ fn programs(drive: &mut NamespacedDrive) -> Vec<u64> {
 
 #[test]
 fn the_space_of_a_deleted_namespace_comes_back_and_no_other_is_touched() {
+    let unlisted =
+        NamespaceAttributes { parameters: vec![("iterators".to_owned(), "false".to_owned())], ..index("multilevel") };
     for medium in [Medium::Ropes, Medium::Bytes] {
-        for name in indexes() {
+        for attributes in indexes().into_iter().map(index).chain([unlisted.clone()]) {
             let mut drive = drive("plus", medium);
-            let doomed = drive.create(index(name)).unwrap();
+            let doomed = drive.create(attributes.clone()).unwrap();
             let other = drive.create(index("lsm")).unwrap();
             for number in 0..200 {
                 drive.store(other, &key_of(number), 700).unwrap();
@@ -47,7 +49,7 @@ fn the_space_of_a_deleted_namespace_comes_back_and_no_other_is_touched() {
             let again = drive.create(index("rhik")).unwrap();
             assert_ne!(again, doomed);
             let restored = fill(&mut drive, again);
-            assert!(restored * 10 >= stored * 8, "{name}: {stored} pairs had room, and now {restored} have");
+            assert!(restored * 10 >= stored * 8, "{attributes:?}: {stored} pairs had room, and now {restored} have");
             drive.verify_all();
         }
     }

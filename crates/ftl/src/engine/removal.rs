@@ -1,8 +1,8 @@
 //! Removal of what is left of deleted namespaces, a few pairs in a step.
 //!
 //! ```text
-//!   parts of the index, with their pairs -> pairs in the order of the list -> where that cannot be read: pairs that are told of all the same
-//!   -> the index's records, all at once
+//!   parts of the index, with their pairs -> pairs in the order of the list -> where there is no list, or it cannot be read: pairs that
+//!   are told of all the same -> the index's records, all at once
 //! ```
 
 use super::Engine;
@@ -142,14 +142,20 @@ fn runs(records: &[(Grain, u32)], superblock_grains: u64) -> Vec<(Grain, u32)> {
     runs
 }
 
-/// Removes the next pairs of a namespace: as they are listed, and where that ends with what cannot be read, those that are told of all the same.
+/// Removes the next pairs of a namespace: as they are listed, and where there is no list, or it ends with what cannot be read, those that are told
+/// of all the same.
 /// What is left then stays until the next mount.
 fn remove_pairs(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
     let NamespaceFate::Dies(from) = namespace.fate.clone() else { return Ok(()) };
     if !namespace.told.keys.is_empty() {
         return remove_told(io, namespace);
     }
-    match readable(remove_from(io, namespace, from.as_deref()))? {
+    let removed = match remove_from(io, namespace, from.as_deref()) {
+        // An index may have no list, as that of a drive without iterators.
+        Err(KvError::InvalidCommand(_)) => None,
+        removed => readable(removed)?,
+    };
+    match removed {
         // At the end of the list it begins again.
         Some(last) if last.is_some() || from.is_some() || namespace.utilization.pairs == 0 => {
             namespace.fate = NamespaceFate::Dies(last);
