@@ -196,7 +196,10 @@ impl Design {
             }
             ("layout", None) if self.takes_keys() => RecordLayout::of_grains(value).map(|layout| self.layout = layout),
             _ => {
-                let known: Vec<&str> = self.parameters().into_iter().map(|(key, _)| key).collect();
+                let parts: &[&str] =
+                    if self.takes_keys() { &["index", "victims", "layout"] } else { &["index", "victims"] };
+                let parameters = self.parameters().into_iter().map(|(key, _)| key);
+                let known: Vec<&str> = parts.iter().copied().chain(parameters).collect();
                 Err(format!("{} has no such parameter (it has: {})", self.name, known.join(", ")))
             }
         };

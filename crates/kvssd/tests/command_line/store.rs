@@ -103,7 +103,7 @@ fn parameters_of_the_firmware_are_chosen_when_an_image_is_made_and_kept_in_it() 
     let info = String::from_utf8(done(&desk, &["info", "plus"], b"")).unwrap();
     assert!(info.contains("victims cost-benefit"), "{info}");
     for (set, why) in [
-        ("design.nonsense=1", "plus has no such parameter"),
+        ("design.nonsense=1", "plus has no such parameter (it has: index, victims, layout, grain_bytes"),
         ("design.victims=least", "greedy, erase-counts, cost-benefit"),
         ("design.occupancy_percent=0", "occupancy_percent"),
         ("nand.erase_ns=5", "design.NAME=value"),
