@@ -35,6 +35,6 @@ pub use drive::{Drive, Medium};
 pub use error::CampaignError;
 pub use namespaced::{NamespacedDrive, few_logs, key_of, many_logs};
 pub use report::{Failure, Report};
-pub use selection::{indexes, is_selected, selected};
+pub use selection::{is_selected, selected};
 pub use suite::{Check, SUITE, run, run_check};
 pub use trial::Trial;

@@ -24,15 +24,6 @@ pub(crate) fn names_in(variable: &str) -> Option<Vec<String>> {
     Some(names.split(',').map(|name| name.trim().to_owned()).collect())
 }
 
-/// The names of the indexes of all designs that take keys, those that were added with them.
-#[must_use]
-pub fn indexes() -> Vec<&'static str> {
-    let designs = kvssd_designs::all().into_iter().filter(Design::takes_keys);
-    let mut names: Vec<_> = designs.map(|design| design.index.plan().name()).collect();
-    names.dedup();
-    names
-}
-
 /// Whether [`selected`] has the design of that name.
 #[must_use]
 pub fn is_selected(name: &str) -> bool {

@@ -60,6 +60,15 @@ pub fn added() -> Vec<Design> {
     ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
+/// The names of the indexes of all designs that take keys.
+#[must_use]
+pub fn indexes() -> Vec<&'static str> {
+    let mut names: Vec<_> =
+        all().iter().filter(|design| design.takes_keys()).map(|design| design.index.plan().name()).collect();
+    names.dedup();
+    names
+}
+
 /// The design called `name`.
 ///
 /// # Errors

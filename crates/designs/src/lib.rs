@@ -38,7 +38,7 @@ pub use dram_hash::DramHashPlan;
 pub use hash::{HashCompact, HashFixed};
 pub use known::{
     BLOCK, DESIGNS, ITER, KAML, Known, MULTILEVEL, ORIGINAL, PINK, PLUS, RHIK, TESSERA, add, added, all, from_table,
-    named,
+    indexes, named,
 };
 pub use lsm::LsmPlan;
 pub use multilevel::MultilevelPlan;

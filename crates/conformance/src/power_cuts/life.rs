@@ -139,6 +139,9 @@ impl<'a> Drive<'a> {
         let mut clock = Nanos::ZERO;
         let keys = if self.pairs == Pairs::Full { self.pairs.keys() } else { self.pairs.keys() / 4 };
         for number in 0..keys {
+            if self.spaces.of(number).is_none() {
+                continue;
+            }
             let (room, length) = key_of(number);
             let (seed, bytes) = self.new_value();
             let value = Value::Pattern(Pattern { seed, offset: 0, length: bytes });

@@ -5,9 +5,9 @@
 //!               ^ the cut may come here as well
 //! ```
 //!
-//! One of four drives has three namespaces with indexes of three kinds, of which two come and go; some changes are batches over all of
-//! them. Most drives hold up to a thousand pairs of all sizes; one of eight holds thousands of small ones, and a `rhik` among
-//! those begins with one table and grows, in the background or while commands wait.
+//! Three of eight drives, and every other full one, have three namespaces, of which two come and go, with indexes of all kinds in turn; some
+//! changes are batches over all of them. Most drives hold up to a thousand pairs of all sizes; two of eight hold thousands of small ones, and
+//! a `rhik` among those begins with one table and grows, in the background or while commands wait.
 //!
 //! A protected drive must hold every accepted write, and of the one in flight all or nothing. A volatile one must be in the
 //! state that it was in at some moment since the last flush. The fault model is that of [`PowerCut`](kvssd_flash::PowerCut).
@@ -116,24 +116,24 @@ pub struct CrashReport {
 impl Campaign {
     /// The firmware, the pairs and the namespaces of the drive with that seed.
     fn subject(&self, seed: u64) -> (Design, Pairs, Spaces) {
-        let mut design = self.design.clone();
+        let (mut design, turn) = (self.design.clone(), seed / KINDS);
         match seed % KINDS {
             // Many small pairs: sections split, and dead pairs fill pages.
-            0 => {
+            kind @ (0 | 6) => {
                 design.index.begin_small();
                 // A design that has this parameter grows in the background or while commands wait; another refuses it.
-                let _ = design.set("incremental", &(seed / KINDS).is_multiple_of(2).to_string());
-                (design, Pairs::Small, Spaces::one())
+                let _ = design.set("incremental", &turn.is_multiple_of(2).to_string());
+                (design, Pairs::Small, if kind == 0 { Spaces::one() } else { Spaces::many(false, turn) })
             }
-            1 => (design, Pairs::OfAllSizes, Spaces::many(false)),
+            1 => (design, Pairs::OfAllSizes, Spaces::many(false, turn)),
             3 => (design, Pairs::InBatches, Spaces::one()),
             // Collection moves records that run over many pages.
             4 => (design, Pairs::Large, Spaces::one()),
             5 => {
                 let has_many_logs = design.gc_victims_max > 1;
-                (design, Pairs::OfAllSizes, Spaces::many(has_many_logs))
+                (design, Pairs::OfAllSizes, Spaces::many(has_many_logs, turn))
             }
-            7 => (design, Pairs::Full, Spaces::one()),
+            7 => (design, Pairs::Full, if turn.is_multiple_of(2) { Spaces::one() } else { Spaces::many(false, turn) }),
             _ => (design, Pairs::OfAllSizes, Spaces::one()),
         }
     }

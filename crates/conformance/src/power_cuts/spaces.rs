@@ -1,13 +1,13 @@
 //! The namespaces of a drive of a campaign: which key is whose, and how they come and go.
 
 use super::turn::End;
-use kvssd_designs::DESIGNS;
+use kvssd_designs::{DESIGNS, indexes};
 use kvssd_flash::{Profile, ProfileError};
 use kvssd_ftl::{Design, Engine, NamespaceAttributes};
 use kvssd_types::{KvError, NamespaceId, Nanos};
 
-/// The indexes of the namespaces beside the first.
-const INDEXES: [&str; 2] = ["lsm", "hash-compact"];
+/// Namespaces beside the first.
+const OTHERS: usize = 2;
 /// What a namespace is found by after a mount: a quota that bounds nothing.
 const LABEL: u64 = 1 << 50;
 
@@ -17,18 +17,22 @@ pub(super) struct Spaces {
     ids: Vec<Option<NamespaceId>>,
     /// Whether each die has logs of its own, and room is so short that a collector that can empties several superblocks at once.
     has_many_logs: bool,
+    /// The indexes of the namespaces beside the first.
+    indexes: [&'static str; OTHERS],
 }
 
 impl Spaces {
     /// A drive with the one namespace that it begins with.
     pub(super) fn one() -> Self {
-        Spaces { ids: vec![Some(NamespaceId::FIRST)], has_many_logs: false }
+        Spaces { ids: vec![Some(NamespaceId::FIRST)], has_many_logs: false, indexes: [""; OTHERS] }
     }
 
-    /// A drive with others beside it, which come and go.
-    pub(super) fn many(has_many_logs: bool) -> Self {
-        let others = INDEXES.map(|_| None);
-        Spaces { ids: [Some(NamespaceId::FIRST)].into_iter().chain(others).collect(), has_many_logs }
+    /// A drive with others beside it, which come and go. Turn by turn two other indexes meet in them.
+    pub(super) fn many(has_many_logs: bool, turn: u64) -> Self {
+        let (all, turn) = (indexes(), turn as usize);
+        let indexes = [turn, turn + 1 + turn / all.len()].map(|number| all[number % all.len()]);
+        let ids = [Some(NamespaceId::FIRST)].into_iter().chain([None; OTHERS]).collect();
+        Spaces { ids, has_many_logs, indexes }
     }
 
     /// A tiny drive for them.
@@ -99,7 +103,7 @@ impl Spaces {
         let Some(space) = self.ids.iter().position(Option::is_none) else { return Ok(()) };
         let quota_bytes = Some(LABEL + space as u64);
         let plain = NamespaceAttributes { quota_bytes, ..NamespaceAttributes::PLAIN };
-        let attributes = NamespaceAttributes { index: Some(INDEXES[space - 1].to_owned()), ..plain.clone() };
+        let attributes = NamespaceAttributes { index: Some(self.indexes[space - 1].to_owned()), ..plain.clone() };
         engine.advance(*clock)?;
         let (mut done, mut created) = engine.create_namespace(attributes, *clock);
         if matches!(created, Err(KvError::InvalidNamespace(_))) {

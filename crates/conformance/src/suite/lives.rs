@@ -2,8 +2,8 @@
 //! closed or lose their power.
 
 use crate::namespaced::{NamespacedDrive, few_logs, key_of, many_logs};
-use crate::selection::indexes;
 use crate::trial::Trial;
+use kvssd_designs::indexes;
 use kvssd_flash::{ByteBacking, PowerCut, PowerLoss, Profile};
 use kvssd_ftl::{Design, NamespaceAttributes};
 use kvssd_types::{Command, IteratorId, IteratorOptions, KvError, NamespaceId, Nanos, Random, Reply};

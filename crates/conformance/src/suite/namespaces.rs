@@ -1,8 +1,8 @@
 //! Namespaces on a drive of the design: indexes of all kinds beside it, logs of their own, numbers that come back.
 
 use crate::namespaced::{NamespacedDrive, few_logs, key_of, many_logs};
-use crate::selection::indexes;
 use crate::trial::Trial;
+use kvssd_designs::indexes;
 use kvssd_ftl::NamespaceAttributes;
 use kvssd_ftl::index::BytesFor;
 use kvssd_types::{Command, NamespaceId, Reply};

@@ -1,6 +1,7 @@
 //! Namespaces, of which one design stands for all: attributes, quotas, batches, logs, and DRAM that they share.
 
-use kvssd_conformance::{Medium, NamespacedDrive, few_logs, indexes, key_of, many_logs};
+use kvssd_conformance::{Medium, NamespacedDrive, few_logs, key_of, many_logs};
+use kvssd_designs::indexes;
 use kvssd_ftl::{Design, NamespaceAttributes};
 use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Reply, Value};
 

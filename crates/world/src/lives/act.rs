@@ -5,8 +5,11 @@ use super::model::{Content, PairChange};
 use kvssd_types::{Random, StoreCondition};
 use std::fmt;
 
-/// Keys of a namespace.
+/// Keys of a namespace, and of one whose index grows.
 const KEYS: u64 = 90;
+const MANY_KEYS: u64 = 9000;
+/// Stores of one act of the fill, where there are so many.
+const FILLED_AT_ONCE: usize = 500;
 /// The largest value of those who write much.
 const HEAVY_VALUE_BYTES: u64 = 48_999;
 /// Values of a batch are smaller, so that it fits.
@@ -16,6 +19,61 @@ const HEAVY_BATCHED_BYTES: usize = 12_000;
 const LARGE: u64 = 24;
 /// A batch has 2 changes and up to so many more.
 const BATCH_CHANGES: u64 = 6;
+const MANY_CHANGES: u64 = 60;
+/// Where keys are many, one of so many values is larger than most.
+const LARGER: u64 = 60;
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writing {
+    /// Few pairs of all sizes.
+    Little,
+    /// Values of many pages among them.
+    Large,
+    /// So much that the drive is collected.
+    Much,
+    /// So many small pairs that indexes grow, and that a drive of large grains is full of them.
+    Many,
+}
+
+impl Writing {
+    /// By that seed.
+    #[must_use]
+    pub fn of(seed: u64, has_large_values: bool) -> Writing {
+        match seed % 8 {
+            _ if has_large_values => Writing::Large,
+            1 => Writing::Many,
+            3 | 5 | 7 => Writing::Little,
+            _ => Writing::Much,
+        }
+    }
+
+    /// Whether every key gets a value before anything happens.
+    #[must_use]
+    pub fn fills(self) -> bool {
+        matches!(self, Writing::Much | Writing::Many)
+    }
+
+    fn keys(self) -> u64 {
+        if self == Writing::Many { MANY_KEYS } else { KEYS }
+    }
+
+    /// The bytes of a value.
+    fn bytes(self, random: &mut Random) -> u64 {
+        if self == Writing::Many {
+            let most = if random.below(LARGER) == 0 { 5000 } else { random.below(500) + 1 };
+            return random.below(most);
+        }
+        let bytes = match random.below(40) {
+            _ if self == Writing::Large && random.below(LARGE) == 0 => random.below(LARGE_VALUE_BYTES.into()),
+            0 => random.below(40_000),
+            1..8 => random.below(20_000),
+            8..20 => random.below(2500),
+            _ => random.below(200),
+        };
+        if self == Writing::Much { (64 * bytes).min(HEAVY_VALUE_BYTES) } else { bytes }
+    }
+}
 
 /// A step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,45 +144,41 @@ pub fn number_of(bytes: &[u8]) -> Option<usize> {
 #[derive(Clone, Debug)]
 pub struct Acts {
     random: Random,
-    has_large_values: bool,
-    is_heavy: bool,
+    writing: Writing,
     values: u64,
 }
 
 impl Acts {
-    /// By that seed. Half of those without large values write so much that the drive is collected.
+    /// By that seed.
     #[must_use]
-    pub fn new(seed: u64, has_large_values: bool) -> Self {
-        let is_heavy = !has_large_values && seed.is_multiple_of(2);
-        Acts { random: Random::new(seed), has_large_values, is_heavy, values: seed << 24 }
+    pub fn new(seed: u64, writing: Writing) -> Self {
+        Acts { random: Random::new(seed), writing, values: seed << 24 }
     }
 
-    /// Whether it writes so much.
+    /// What is written.
     #[must_use]
-    pub fn is_heavy(&self) -> bool {
-        self.is_heavy
+    pub fn writing(&self) -> Writing {
+        self.writing
     }
 
-    /// What those who write much begin with: every key gets a value.
+    /// Every key gets a value, alone, or with others where keys are many.
     pub fn fill(&mut self) -> Vec<Act> {
         let spaces = 0..=SPACES_MAX;
         let made = spaces.clone().skip(1).map(Act::CreateSpace);
-        let pairs = spaces.flat_map(|space| (0..KEYS as usize).map(move |key| (space, key)));
-        let stores: Vec<Act> = pairs.map(|(space, key)| Act::Store(space, key, self.content())).collect();
-        made.chain(stores).collect()
+        let keys = self.writing.keys() as usize;
+        let pairs = spaces.flat_map(|space| (0..keys).map(move |key| (space, key)));
+        let stores: Vec<PairChange> = pairs.map(|(space, key)| (space, key, Some(self.content()))).collect();
+        let at_once = if self.writing == Writing::Many { FILLED_AT_ONCE } else { 1 };
+        let filled = stores.chunks(at_once).map(|stores| match *stores {
+            [(space, key, Some(content))] => Act::Store(space, key, content),
+            _ => Act::Bulk(stores.to_vec()),
+        });
+        made.chain(filled).collect()
     }
 
     fn content(&mut self) -> Content {
         self.values += 1;
-        let random = &mut self.random;
-        let bytes = match random.below(40) {
-            _ if self.has_large_values && random.below(LARGE) == 0 => random.below(LARGE_VALUE_BYTES.into()),
-            0 => random.below(40_000),
-            1..8 => random.below(20_000),
-            8..20 => random.below(2500),
-            _ => random.below(200),
-        };
-        let bytes = if self.is_heavy { (64 * bytes).min(HEAVY_VALUE_BYTES) } else { bytes };
+        let bytes = self.writing.bytes(&mut self.random);
         Content { seed: self.values, bytes: bytes as usize }
     }
 
@@ -133,15 +187,15 @@ impl Acts {
     }
 
     fn key(&mut self) -> usize {
-        self.random.below(KEYS) as usize
+        self.random.below(self.writing.keys()) as usize
     }
 
     /// Changes of a batch. None of its values is large: a batch has to fit.
     fn changes(&mut self) -> Vec<PairChange> {
-        let count = 2 + self.random.below(BATCH_CHANGES);
+        let count = 2 + self.random.below(if self.writing == Writing::Many { MANY_CHANGES } else { BATCH_CHANGES });
         let change = |_| {
             let mut content = self.content();
-            content.bytes %= if self.is_heavy { HEAVY_BATCHED_BYTES } else { BATCHED_BYTES };
+            content.bytes %= if self.writing == Writing::Much { HEAVY_BATCHED_BYTES } else { BATCHED_BYTES };
             (self.space(), self.key(), (self.random.below(4) > 0).then_some(content))
         };
         (0..count).map(change).collect()
@@ -153,7 +207,7 @@ impl Acts {
         match self.random.below(100) {
             0..45 => Act::Store(space, key, self.content()),
             // What goes need not be moved.
-            60..67 | 91..93 if self.is_heavy => Act::Store(space, key, self.content()),
+            60..67 | 91..93 if self.writing == Writing::Much => Act::Store(space, key, self.content()),
             45..50 => Act::StoreIf(space, key, self.content(), StoreCondition::IfAbsent),
             50..55 => Act::StoreIf(space, key, self.content(), StoreCondition::IfExists),
             55..67 => Act::Delete(space, key),

@@ -1,7 +1,7 @@
 //! The drives of the world: so small that everything is soon full, evicted and collected.
 
 use super::image::PATH;
-use kvssd_designs::DESIGNS;
+use kvssd_designs::{DESIGNS, indexes};
 use kvssd_device::{CreateDrive, Drive};
 use kvssd_flash::{Profile, SimulatedDisk};
 use kvssd_ftl::Design;
@@ -68,6 +68,17 @@ impl Hardware {
     #[must_use]
     pub fn cached_or_not(mut self, random: &mut Random) -> Hardware {
         self.create.cache_bytes = cache_or_none(random);
+        self
+    }
+
+    /// The same, whose namespaces have any indexes that there are; and whose first index begins as it is, or, as often, as small as it can.
+    #[must_use]
+    pub fn with_indexes(mut self, random: &mut Random) -> Hardware {
+        let all = indexes();
+        self.indexes = self.indexes.map(|_| all[random.below(all.len() as u64) as usize]);
+        if random.below(2) == 0 {
+            self.design.index.begin_small();
+        }
         self
     }
 

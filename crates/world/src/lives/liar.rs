@@ -7,7 +7,7 @@
 //!
 //! What is given is right, and what cannot be given is told: no other value, and no key that is missing and nobody says so.
 
-use super::act::{Act, Acts};
+use super::act::{Act, Acts, Writing};
 use super::caught;
 use super::hardware::Hardware;
 use super::history::History;
@@ -40,7 +40,9 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let mut random = Random::new(seed);
     let hardware = Hardware::tiny(design, false, false, true);
     let mut program = Program::new(&hardware, SimulatedDisk::new(random.bits()));
-    let mut acts = Acts::new(random.bits() >> 24, false);
+    let seed_of_acts = random.bits() >> 24;
+    let writing = if seed_of_acts.is_multiple_of(2) { Writing::Much } else { Writing::Little };
+    let mut acts = Acts::new(seed_of_acts, writing);
     let mut history = History::default();
     let lived = caught(|| {
         let before = live(&mut program, &mut acts, &mut random, LIVES[0], report)?;

@@ -31,7 +31,7 @@ mod strikes;
 pub mod sweep;
 pub mod threads;
 
-pub use act::{Act, Acts};
+pub use act::{Act, Acts, Writing};
 pub use book::{Book, SharedBook};
 pub use campaign::{Campaign, Row};
 pub use hardware::Hardware;

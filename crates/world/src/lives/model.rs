@@ -2,6 +2,7 @@
 
 use kvssd_types::Random;
 use std::collections::BTreeMap;
+use std::iter;
 
 /// A value by what it is made from, so that a model takes little room. Two are equal when their values are: of empty and very short ones nobody
 /// can say which it is, and whoever compares takes any of them.
@@ -142,17 +143,19 @@ impl Model {
     /// # Errors
     /// In which way it cannot be.
     pub fn settle(&mut self, found: Spaces) -> Result<(), String> {
-        let mut states = vec![self.spaces.clone()];
+        let mut state = self.spaces.clone();
+        let mut closest = differences(&state, &found);
         for change in self.doubtful.drain(..) {
-            let mut after = states.last().cloned().unwrap_or_default();
-            change.apply(&mut after);
-            states.push(after);
+            if closest.is_empty() {
+                break;
+            }
+            change.apply(&mut state);
+            closest = iter::once(differences(&state, &found)).chain([closest]).min_by_key(Vec::len).unwrap_or_default();
         }
-        if states.contains(&found) {
+        if closest.is_empty() {
             self.spaces = found;
             return Ok(());
         }
-        let closest = states.iter().map(|state| differences(state, &found)).min_by_key(Vec::len).unwrap_or_default();
         let shown: Vec<&str> = closest.iter().take(5).map(String::as_str).collect();
         Err(format!("{} differences: {}", closest.len(), shown.join("; ")))
     }

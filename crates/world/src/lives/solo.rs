@@ -1,6 +1,6 @@
 //! One program and its drive, life after life: killed at any call of the disk, its machine stopped, its disk failing.
 
-use super::act::{Act, Acts};
+use super::act::{Act, Acts, Writing};
 use super::caught;
 use super::hardware::Hardware;
 use super::history::History;
@@ -47,9 +47,10 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let mut random = Random::stream(seed, design.name.bytes().map(u64::from).sum());
     let (sync, is_large, is_small) = (random.below(2) == 0, random.below(4) == 0, random.below(3) == 0);
     let hardware = Hardware::tiny(design, sync, is_large, is_small);
-    let hardware = hardware.cached_or_not(&mut random).in_partitions(&mut random);
+    let hardware = hardware.cached_or_not(&mut random).with_indexes(&mut random).in_partitions(&mut random);
     let program = Program::new(&hardware, SimulatedDisk::new(random.bits()));
-    let acts = Acts::new(random.bits() >> 24, is_large);
+    let seed_of_acts = random.bits() >> 24;
+    let acts = Acts::new(seed_of_acts, Writing::of(seed_of_acts, is_large));
     live(Lives { program, acts, random, history: History::default(), sync }, seed, report)
 }
 
@@ -64,7 +65,8 @@ pub fn run_over(design: &Design, disk: SimulatedDisk, seed: u64, report: &mut Re
     // What fits beside it depends on who has made it; another of its own does.
     hardware.indexes = hardware.indexes.map(|_| design.index.plan().name());
     let program = Program::over(&hardware, disk);
-    let acts = Acts::new(random.bits() >> 24, false);
+    let seed_of_acts = random.bits() >> 24;
+    let acts = Acts::new(seed_of_acts, Writing::of(seed_of_acts, false));
     live(Lives { program, acts, random, history: History::default(), sync }, seed, report)
 }
 
@@ -91,8 +93,9 @@ fn live(mut lives: Lives<'_>, seed: u64, report: &mut Report) -> Result<(), Loss
 impl Lives<'_> {
     /// What there is before anything happens: where much is written so much that it is collected from the first life on.
     fn fill(&mut self) -> Result<(), String> {
-        let mut filled = if self.acts.is_heavy() { self.program.open() } else { return Ok(()) };
-        for _ in 0..FILLS_MAX {
+        let writing = self.acts.writing();
+        let mut filled = if writing.fills() { self.program.open() } else { return Ok(()) };
+        for _ in 0..if writing == Writing::Much { FILLS_MAX } else { 1 } {
             if self.program.has_collected() {
                 break;
             }
@@ -110,7 +113,8 @@ impl Lives<'_> {
         }
         if self.random.below(8) > 0 {
             // Who writes much is to come far.
-            let horizon = if self.acts.is_heavy() { HEAVY_HORIZON } else { HORIZONS[self.random.below(3) as usize] };
+            let horizon =
+                if self.acts.writing().fills() { HEAVY_HORIZON } else { HORIZONS[self.random.below(3) as usize] };
             self.plan(horizon);
         }
         let lived = self.try_live(report);
@@ -137,7 +141,7 @@ impl Lives<'_> {
             // What it has read must be as safe as what it will write.
             self.plan(FIRST_CALLS);
         }
-        let acts = if self.acts.is_heavy() { HEAVY_ACTS } else { ACTS };
+        let acts = if self.acts.writing().fills() { HEAVY_ACTS } else { ACTS };
         for _ in 0..self.random.below(acts) {
             let act = self.acts.next_act();
             self.history.push(act.to_string());

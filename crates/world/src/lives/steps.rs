@@ -158,7 +158,12 @@ impl Program<'_> {
             return Ok(None);
         }
         let (name, index) = (Some(name_of(space)), Some(self.hardware.indexes[space - 1].to_owned()));
-        let created = running.store.create_namespace(NamespaceAttributes { name, index, ..NamespaceAttributes::PLAIN });
+        let attributes = NamespaceAttributes { name, index, ..NamespaceAttributes::PLAIN };
+        let mut created = running.store.create_namespace(attributes.clone());
+        if matches!(created, Err(Error::InvalidOptions { .. })) {
+            // The design's pages are not those of that index.
+            created = running.store.create_namespace(NamespaceAttributes { index: None, ..attributes });
+        }
         let made = created.as_ref().ok().map(|namespace| (space, namespace.id()));
         self.changed(Change::Create(space), created.map(|_| ()))?;
         self.alive()?;
