@@ -274,3 +274,24 @@ fn look_ups_take_no_room_from_stores() {
         assert!(drive.engine.check().is_clean(), "{name}");
     }
 }
+
+/// What was only looked at takes no DRAM once it was given up: a table that is whole in DRAM stays there, and other sections stay in the cache.
+#[test]
+fn stores_that_are_refused_put_no_sections_out_of_dram() {
+    for (name, of_other) in [("kaml", "dram-hash"), ("original", "hash-fixed")] {
+        let mut drive = drive(name, Medium::Ropes);
+        let other = drive.create(index(of_other)).unwrap();
+        let key = |number: u32| u64::from(number).to_be_bytes();
+        (0..4).for_each(|number| drive.store(other, &key(number), 9000).unwrap());
+        _ = (0..).find(|&number| drive.store(NamespaceId::FIRST, &key(number), 9000).is_err());
+        for number in 0..500 {
+            drive.store(other, &key(1000 + number % 10), 9000).unwrap_err();
+            drive.verify(NamespaceId::FIRST, &key(number % 10));
+            drive.verify(other, &key(number % 4));
+        }
+        let counters = drive.engine.index_counters();
+        assert_eq!((counters.section_misses, counters.bytes_written.commands), (0, 0), "{name}");
+        drive.engine.check_invariants();
+        assert!(drive.engine.check().is_clean(), "{name}");
+    }
+}

@@ -67,8 +67,8 @@ pub(crate) struct Sections<F> {
     counters: SectionCounters,
     /// Whether evictions are held back ([`Sections::hold`]).
     held: bool,
-    /// Whether sections that are nowhere on flash came into DRAM since [`Sections::drop_blank`].
-    may_have_blank: bool,
+    /// The first section that is nowhere on flash and came into DRAM since [`Sections::drop_blank`]: it may have left, or be changed.
+    first_blank: Option<Ticket>,
     redo: Redo,
     /// The bytes of sections that left DRAM and were not written, where the testbed works like that.
     unwritten: BTreeMap<u64, Blob>,
@@ -113,7 +113,7 @@ impl<F: SectionForm> Sections<F> {
             surplus_bytes: 0,
             counters: SectionCounters::default(),
             held: false,
-            may_have_blank: false,
+            first_blank: None,
             redo: Redo::default(),
             unwritten: BTreeMap::new(),
             leavers_warm: 0,
@@ -171,8 +171,9 @@ impl<F: SectionForm> Sections<F> {
             let bytes = self.form.empty();
             assert!(!bytes.is_empty(), "SectionForm::empty: a section has a byte at the least");
             self.count_footprint(bytes.len(), 0);
-            self.may_have_blank = true;
-            return self.admit(io, number, bytes);
+            let ticket = self.admit(io, number, bytes)?;
+            self.first_blank.get_or_insert(ticket);
+            return Ok(ticket);
         }
         let cause = io.index_cause();
         let page = io.packing().page_of(entry.place);

@@ -56,20 +56,23 @@ impl<F: SectionForm> Sections<F> {
 
     /// Whether there may be sections that [`Sections::drop_blank`] lets leave.
     pub(crate) fn may_have_blank(&self) -> bool {
-        self.may_have_blank
+        self.first_blank.is_some()
     }
 
     /// Lets the sections leave that were only looked at and are nowhere on flash. In DRAM they count as if they were there, since the next change
-    /// may bring them there.
+    /// may bring them there. Those that stay keep their order; their tickets change.
     pub(crate) fn drop_blank(&mut self) {
-        self.may_have_blank = false;
-        let clean = self.cache.leavers().filter(|cached| !cached.dirty && !cached.moved);
-        let is_nowhere = |section: &u64| self.directory[*section as usize].place == Grain(0);
-        let blank: Vec<u64> = clean.filter_map(|cached| cached.section).filter(is_nowhere).collect();
-        for section in blank {
-            let ticket = std::mem::replace(&mut self.directory[section as usize].cached, Ticket::NONE);
-            self.count_footprint(0, self.bytes(ticket).len());
-            self.cache.abandon(ticket);
+        let Some(first) = self.first_blank.take() else { return };
+        for cached in self.cache.take_from(first) {
+            let Some(section) = cached.section else {
+                self.cache.push(cached);
+                continue;
+            };
+            let is_blank = !cached.dirty && !cached.moved && self.directory[section as usize].place == Grain(0);
+            if is_blank {
+                self.count_footprint(0, cached.bytes.len());
+            }
+            self.directory[section as usize].cached = if is_blank { Ticket::NONE } else { self.cache.push(cached) };
         }
     }
 

@@ -73,6 +73,14 @@ impl SectionCache {
         Some(cached)
     }
 
+    /// Takes out a section and all that came behind it; all that are here, if it has left.
+    pub(crate) fn take_from(&mut self, ticket: Ticket) -> VecDeque<Cached> {
+        let position = Some(self.position(ticket)).filter(|&position| position < self.queue.len());
+        let taken = self.queue.split_off(position.unwrap_or(0));
+        self.bytes -= taken.iter().map(|cached| Self::cost_bytes(cached.bytes.len())).sum::<u64>();
+        taken
+    }
+
     /// A section that is here was replaced by others: it will leave as nobody's. Returns whether memory has let go of its
     /// older bytes on flash.
     pub(crate) fn abandon(&mut self, ticket: Ticket) -> bool {

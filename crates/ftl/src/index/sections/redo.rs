@@ -110,6 +110,7 @@ impl<F: SectionForm> Sections<F> {
     /// As [`Index::end_redo`](crate::index::Index::end_redo).
     pub(crate) fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         // What was only looked at leaves: were it changed beyond the budget, the next checkpoint would not fit what is kept for it.
+        self.first_blank = None;
         let mut brought = std::mem::take(&mut self.cache);
         while let Some(cached) = brought.pop() {
             let Some(number) = cached.section else { continue };
