@@ -3,7 +3,7 @@
 use kvssd_conformance::{Medium, NamespacedDrive, few_logs, key_of, many_logs};
 use kvssd_designs::indexes;
 use kvssd_ftl::{Design, NamespaceAttributes};
-use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Reply, Value};
+use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Reply, StoreCondition, Value};
 
 fn named(name: &str) -> Design {
     kvssd_designs::named(name).unwrap()
@@ -294,4 +294,22 @@ fn stores_that_are_refused_put_no_sections_out_of_dram() {
         drive.engine.check_invariants();
         assert!(drive.engine.check().is_clean(), "{name}");
     }
+}
+
+/// What others looked at, and what is left of others, is nothing that it lacks.
+#[test]
+fn a_store_beyond_a_quota_waits_for_no_removal() {
+    let mut drive = drive("plus", Medium::Ropes);
+    let quota_bytes = Some(100_000);
+    let bounded = drive.create(NamespaceAttributes { quota_bytes, ..NamespaceAttributes::PLAIN }).unwrap();
+    let doomed = drive.create(index("hash-compact")).unwrap();
+    (0..2000).for_each(|number| drive.store(doomed, &key_of(number), 100).unwrap());
+    _ = (0..).find(|&number| drive.store(bounded, &key_of(number), 1000).is_err());
+    drive.delete_namespace(doomed);
+    drive.verify(NamespaceId::FIRST, b"absent");
+    let (begun, (_, value)) = (drive.clock, drive.value(1000));
+    let command = Command::Store { key: Key::new(b"one more").unwrap(), value, condition: StoreCondition::Always };
+    let (done, refused) = drive.engine.execute_in(bounded, command, begun);
+    assert_eq!(refused, Err(KvError::CapacityExceeded));
+    assert!(drive.engine.is_removing() && (done - begun).0 < 10_000_000, "{} ns", (done - begun).0);
 }

@@ -5,6 +5,7 @@ use crate::commands;
 use crate::gc::STEP_SUPERBLOCKS;
 use crate::index::{Growth, Uncompared};
 use crate::io::Io;
+use crate::io::lack::Lack;
 use crate::namespace::Namespace;
 use kvssd_flash::timing::{Actor, Lane};
 use kvssd_types::{Command, KvError, NamespaceId, Nanos};
@@ -133,11 +134,12 @@ impl Engine {
     }
 
     /// Whether a command that was refused for lack of room may lack what [`Engine::find_room`] finds. A namespace at its quota gains nothing from
-    /// the end of another one.
+    /// the end of another one, and only a drive that is full from what was only looked at.
     pub(super) fn may_find_room(&self, namespace: NamespaceId, command: &Command<'_>) -> bool {
         let bytes = self.bytes_wanted(command).unwrap_or(0);
         let has_quota = self.namespaces.get(namespace).is_some_and(|namespace| namespace.has_quota_for(bytes));
-        let may_have_blank = self.namespaces.iter().any(|namespace| namespace.index.may_have_blank());
+        let is_full = self.lacks.iter().any(|lack| matches!(lack, Lack::OnDrive { .. }));
+        let may_have_blank = is_full && self.namespaces.iter().any(|namespace| namespace.index.may_have_blank());
         may_have_blank || self.has_uncompared() || self.owing().is_some() || has_quota && self.is_removing()
     }
 
