@@ -33,9 +33,10 @@ impl Testbed {
         }
     }
 
-    /// What the index touches flash through, for a command or, in the background, for garbage collection.
+    /// What the index touches flash through, for a command on a drive where nothing lives or, in the background, for garbage collection.
     pub fn io(&mut self, clock: Nanos, background: bool) -> Io<'_> {
-        Io::new(&mut self.media, clock, background)
+        let io = Io::new(&mut self.media, clock, background);
+        if background { io } else { io.beside(0) }
     }
 
     /// The changes that were noted since they were asked for last.

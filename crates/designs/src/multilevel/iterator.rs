@@ -239,6 +239,22 @@ mod tests {
         assert_eq!((buckets.pending.len(), buckets.records.index().directory().pairs()), (0, 498));
     }
 
+    /// On a testbed as on a drive: for commands there is room for it.
+    #[test]
+    fn tables_that_are_nearly_full_are_to_be_split() {
+        let profile = crate::MULTILEVEL.tiny_profile(&[]).unwrap();
+        for (in_background, growth) in [(true, Growth::None), (false, Growth::Background)] {
+            let mut bed = Testbed::new(&crate::MULTILEVEL, &profile);
+            let mut buckets = IteratorBuckets::new(profile.geometry.page_bytes);
+            buckets.set_dram_budget(1 << 20);
+            let mut random = Random::new(3);
+            let comes = |_| News { bucket: random.below(16) as Bucket, signature: random.bits(), comes: true };
+            let comes: Vec<News> = (0..4300).map(comes).collect();
+            buckets.tell(&mut bed.io(Nanos::ZERO, in_background), &comes).unwrap();
+            assert_eq!((buckets.pending.len(), buckets.growth()), (0, growth));
+        }
+    }
+
     #[test]
     fn the_first_four_bytes_name_the_bucket() {
         let bucket = |key: &[u8]| IteratorBuckets::bucket_of(Key::new(key).unwrap());
