@@ -8,7 +8,7 @@
 //!        +----------------+-----------------+
 //!                         v
 //!   execute_in(namespace, command) -> reply     arrives when the one before it is done: virtual time, which nobody waits for
-//!   submit_in(namespace, command, arrival) -> (done, reply)      arrives when it is said to, beside others: somebody may wait
+//!   submit_as(request, namespace, command, arrival) -> (done, reply)   arrives when it is said to, beside others: somebody may wait
 //!                         |
 //!                         v
 //!   close: a checkpoint, so that the next mount has nothing to do      drop: what kill -9 does
