@@ -48,7 +48,9 @@ impl Hardware {
             // The journal may become three times as long as DRAM is large.
             (false, true) => ("16", "64"),
         };
-        let dram_bytes = (dram_bytes * u64::from(spaces)).to_string();
+        // What is known of many superblocks takes DRAM, too, and the least that a tree needs must be left.
+        let shares = u64::from(spaces) + if has_small_blocks { 2 } else { 0 };
+        let dram_bytes = (dram_bytes * shares).to_string();
         let set = [
             ("memory.power_loss", "protected"),
             ("geometry.pages_per_block", pages_per_block),

@@ -1,6 +1,7 @@
 //! The steps of a program: each asks the store, compares the answer with the model, and tells the model what was changed.
 
 use super::act::{Act, key, number_of};
+use super::hardware::Hardware;
 use super::model::{Change, Content, PairChange};
 use super::program::{End, Program, Running, name_of};
 use kvssd_device::partition_of;
@@ -9,6 +10,8 @@ use kvssd_types::{Key, StoreCondition};
 
 /// Keys that are listed at a time.
 const LIST: usize = 64;
+/// Bytes of flash that a pair takes at the most beside its value: key, head, padding, and its share of the index. An estimate.
+const BESIDE_VALUE_BYTES: u64 = 620;
 
 impl Program<'_> {
     /// Takes a step.
@@ -183,8 +186,31 @@ impl Program<'_> {
         Ok(())
     }
 
+    /// That a drive which has no room for a change is half full at the least, where all of it is one partition's, of small values and of this program.
+    fn is_full_for(&self, change: &Change) -> Result<(), End> {
+        let Hardware { design, profile, create, .. } = self.hardware;
+        let has_foreign = self.foreign.iter().any(|pairs| !pairs.is_empty());
+        if create.partitions > 1 || create.value_bytes_max.is_some() || has_foreign {
+            return Ok(());
+        }
+        let stored = self.model.spaces().values().flat_map(|pairs| pairs.values());
+        let changed = if let Change::Pairs(changes) = change { &changes[..] } else { &[] };
+        let pairs = stored
+            .chain(changed.iter().filter_map(|(_, _, content)| content.as_ref()))
+            .map(|content| content.bytes as u64 + BESIDE_VALUE_BYTES);
+        let (bytes, capacity_bytes) = (pairs.sum::<u64>(), design.capacity_bytes(profile));
+        if 2 * bytes < capacity_bytes {
+            let why = format!("{bytes} bytes of pairs at the most are too many for {capacity_bytes}");
+            return Err(self.end("full", &why));
+        }
+        Ok(())
+    }
+
     /// A change was answered, refused, or not answered.
     fn changed(&mut self, change: Change, answer: Result<(), Error>) -> Result<(), End> {
+        if answer == Err(Error::Full) {
+            self.is_full_for(&change)?;
+        }
         match answer {
             Ok(()) if !self.disk.is_killed() => self.model.made(&change),
             // It had no effect.
@@ -228,5 +254,21 @@ impl Program<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_flash::SimulatedDisk;
+
+    #[test]
+    fn an_empty_drive_that_is_full_is_wrong() {
+        let change = |bytes| Change::Pairs(vec![(0, 1, Some(Content { seed: 1, bytes }))]);
+        let hardware = Hardware::tiny(&kvssd_designs::PLUS, false, false, false);
+        let mut program = Program::new(&hardware, SimulatedDisk::new(1));
+        let refused = program.changed(change(100), Err(Error::Full));
+        assert!(matches!(&refused, Err(End::Wrong(why)) if why.starts_with("full: 720 bytes of pairs")), "{refused:?}");
+        assert_eq!(program.changed(change(8 << 20), Err(Error::Full)), Ok(()));
     }
 }
