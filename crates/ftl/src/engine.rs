@@ -39,6 +39,8 @@ pub struct Engine {
     /// The clock of the indexes' own work.
     growth_clock: Nanos,
     growth: GrowthCounters,
+    /// Steps of such work in a row that took no time.
+    idle_steps: u32,
     /// Set while collection has nothing to gain.
     futile: Option<FutileCollection>,
     last_change: LastChange,
@@ -72,6 +74,7 @@ impl Engine {
             limits,
             growth_clock: Nanos::ZERO,
             growth: GrowthCounters::default(),
+            idle_steps: 0,
             futile: None,
             last_change: LastChange::default(),
             locks: EntryLocks::default(),
@@ -99,6 +102,7 @@ impl Engine {
             limits: self.limits,
             growth_clock: self.growth_clock,
             growth: self.growth,
+            idle_steps: self.idle_steps,
             futile: self.futile,
             last_change: self.last_change,
             locks: self.locks.clone(),

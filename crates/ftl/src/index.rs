@@ -242,7 +242,8 @@ pub trait Index: DynClone + Send + Sync {
         Growth::None
     }
 
-    /// Does a bounded step of its own work, which writes two superblocks of pages at the most.
+    /// Does a bounded step of its own work, which writes two superblocks of pages at the most. It is called again while [`Index::growth`]
+    /// says that there is work: so it takes time, or ends that.
     ///
     /// # Errors
     /// What the flash operations answer.

@@ -4,7 +4,7 @@ use kvssd_conformance::{SUITE, power_cuts, run_check};
 use kvssd_designs::SortedWords;
 use kvssd_flash::{PowerLoss, RopeBacking};
 use kvssd_ftl::index::{
-    IndexEntry, PairChange, Parameters, Position, Room, SavedSections, Search, SectionIndex, SectionPlan, View,
+    Growth, IndexEntry, PairChange, Parameters, Position, Room, SavedSections, Search, SectionIndex, SectionPlan, View,
 };
 use kvssd_ftl::{Design, Grain, IndexChoice};
 use kvssd_measure::Quiet;
@@ -31,6 +31,8 @@ enum Mistake {
     ForgetsMovesBehindCuts,
     TrustsWhatItRestores,
     TrustsNotes,
+    OutgrowsItsForm,
+    WorksForEver,
 }
 
 /// Buckets of words, as `examples/own-design` has two of for each key.
@@ -164,7 +166,12 @@ impl SectionIndex for Buckets {
         assert!(change.tag() < self.tags(), "a tag of its own");
         let word = |place| self.word(change.tag(), place);
         let (old, new) = (change.from().map(word), change.to().map(word));
-        view.edit(section, |form, bucket| form.replace(bucket, old, new))
+        let more_bytes = if self.mistake == Mistake::OutgrowsItsForm { 8 } else { 0 };
+        view.edit(section, |form, bucket| SortedWords { bytes: form.bytes + more_bytes }.replace(bucket, old, new))
+    }
+
+    fn growth(&self) -> Growth {
+        if self.mistake == Mistake::WorksForEver { Growth::Background } else { Growth::None }
     }
 
     fn pairs(&self) -> Option<u64> {
@@ -201,6 +208,7 @@ fn each_mistake_is_told_by_its_check() {
     let full = "a_full_drive_serves_reads_and_deletes_and_takes_stores_again";
     let restored = "an_index_is_restored_from_any_bytes_or_refuses_them";
     let redone = "an_index_redoes_any_change_or_refuses_it";
+    let written = "a_flush_puts_everything_into_flash";
     let closed = "a_drive_that_was_closed_takes_as_many_pairs";
     for (check, mistake, what) in [
         (one_tag, Mistake::TakesOneForAnother, ""),
@@ -208,6 +216,8 @@ fn each_mistake_is_told_by_its_check() {
         (full, Mistake::RefusesSomeKeys, "a full drive refuses every key"),
         (restored, Mistake::TrustsWhatItRestores, "it is what was saved"),
         (redone, Mistake::TrustsNotes, "a note of its own"),
+        (written, Mistake::OutgrowsItsForm, " has 4104 bytes, and a section has 1 to 4096, says bytes_max"),
+        (written, Mistake::WorksForEver, "and Index::grow does nothing, however often it is called"),
         (closed, Mistake::IsFullBehindMounts, " it was closed, and 0 fit behind a mount"),
     ] {
         let [sound, mistaken] = [Mistake::None, mistake].map(|mistake| told(check, mistake));

@@ -28,6 +28,9 @@ impl GrowthCounters {
     }
 }
 
+/// No index has so many steps of work in a row of which none takes time.
+const IDLE_STEPS_MAX: u32 = 1 << 24;
+
 /// One step of an index's own work.
 pub(super) fn grow(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
     let grown = namespace.index.grow(io);
@@ -38,8 +41,13 @@ pub(super) fn grow(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvE
 impl Engine {
     /// One step of an index's own work. If it keeps commands out, it does so since `begun`, when room was looked for.
     pub(super) fn grow(&mut self, namespace: NamespaceId, begun: Nanos) -> Result<(), KvError> {
-        let growth = self.growth_of(namespace);
+        let (growth, before) = (self.growth_of(namespace), self.growth_clock);
         self.work_on(namespace, grow)?;
+        self.idle_steps = if self.growth_clock == before { self.idle_steps + 1 } else { 0 };
+        assert!(
+            self.idle_steps < IDLE_STEPS_MAX,
+            "Index::growth says {growth:?} of namespace {namespace}, and Index::grow does nothing, however often it is called"
+        );
         if growth.keeps_out(true) {
             let is_done = !self.growth_of(namespace).keeps_out(true);
             if let Some(namespace) = self.namespaces.get_mut(namespace) {

@@ -22,7 +22,8 @@
 //!   other. Their numbers are below [`SectionIndex::sections`].
 //!
 //! **Looking up.** [`SectionIndex::locate`] changes nothing: where all is in DRAM, several look up at a time.
-//! [`Search::verify`] alone tells whether a record is the key's; it costs a read.
+//! [`Search::verify`] alone tells whether a record is the key's; it costs a read. Where entries keep keys whole, they tell that themselves: such
+//! an index has its keys noted ([`SectionIndex::notes_keys`]), and may give [`Position::value_bytes`].
 //! - The answer for a key that is there: its tag, its place, and a note for the change. These stay true while other
 //!   keys come and go: a batch looks all of its keys up before it makes its changes.
 //! - The answer for a new key: no place, and the tag that it will have, or [`Position::FULL`]. Whether a new key is

@@ -242,6 +242,7 @@ impl<F: SectionForm> Sections<F> {
         let (before, after, given) =
             self.cache.edit(ticket, |cached| edit(form, &mut SectionEdit::new(cached, on_flash, io)));
         if before != after {
+            self.check_length(number, after);
             self.count_footprint(after, before);
         }
         Ok(given)
@@ -268,10 +269,19 @@ impl<F: SectionForm> Sections<F> {
         Ok(())
     }
 
+    /// Asserts that a section may have so many bytes: a mount would refuse it.
+    fn check_length(&self, number: u64, bytes: usize) {
+        let bytes_max = self.form.bytes_max();
+        assert!(
+            (1..=bytes_max as usize).contains(&bytes),
+            "SectionForm: section {number} has {bytes} bytes, and a section has 1 to {bytes_max}, says bytes_max"
+        );
+    }
+
     /// Appends a section to the map log; the directory says where it lies.
     fn append(&mut self, io: &mut Io<'_>, number: u64, bytes: Blob) -> Result<Grain, KvError> {
         let length = bytes.len();
-        assert!(length > 0, "SectionForm: section {number} is empty, and has a byte at the least");
+        self.check_length(number, length);
         let place = io.append_own(self.first_number + number, bytes)?;
         *self.counters.bytes_written.of(io.background) += length as u64;
         let entry = &mut self.directory[number as usize];
@@ -305,6 +315,8 @@ impl<F: SectionForm> Sections<F> {
             are_new,
             "each half of section {number} has a number of its own, and neither that of the whole: {halves:?}"
         );
+        let are_free = halves.iter().all(|&half| self.directory[half as usize].is_nowhere());
+        assert!(are_free, "View::split: one of the halves {halves:?} has the number of a section that is there");
         assert_eq!(parts[0].len(), parts[1].len(), "the halves of a section have the same length");
         let DirectoryEntry { place: old, bytes: old_bytes, cached } = self.directory[number as usize];
         self.count_footprint(0, self.bytes(cached).len());
