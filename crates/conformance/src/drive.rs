@@ -215,7 +215,10 @@ impl Drive {
     pub fn list(&mut self, from: Option<&[u8]>, keys_max: usize) -> Vec<Box<[u8]>> {
         let from = from.map(|key| Key::new(key).unwrap());
         match self.run(Command::List { from, keys_max }) {
-            Ok(Reply::Listed(keys)) => keys,
+            Ok(Reply::Listed(keys)) => {
+                assert!(keys.len() <= keys_max, "a list of {keys_max} keys at the most has {}", keys.len());
+                keys
+            }
             other => panic!("{other:?}"),
         }
     }

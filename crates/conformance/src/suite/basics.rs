@@ -5,6 +5,8 @@ use crate::trial::Trial;
 use kvssd_types::{Command, KvError, NamespaceId, Reply, StoreCondition};
 use std::collections::BTreeSet;
 
+/// Keys that are not there, from which lists begin.
+const ABSENT_KEYS: u32 = 20;
 /// Keys that a full drive is asked to take. Of a drive that refuses three keys of four, none is taken once in thirty times.
 const REFUSED_KEYS: u32 = 12;
 
@@ -190,7 +192,7 @@ pub(super) fn a_list_names_every_key_once_in_a_stable_order_from_any_key_on(tria
         }
     }
     assert_eq!(paged, whole);
-    assert!(drive.list(Some(b"surely absent"), usize::MAX).len() <= whole.len());
+    assert!(lists_from_absent_keys(&mut drive, &whole) < ABSENT_KEYS, "lists from an absent key are of all keys");
     // Deleting what was listed and going on from there skips nothing.
     let (head, tail) = whole.split_at(whole.len() / 2);
     for key in head {
@@ -199,6 +201,20 @@ pub(super) fn a_list_names_every_key_once_in_a_stable_order_from_any_key_on(tria
     let rest = drive.list(head.last().map(|key| &**key), usize::MAX);
     assert!(tail.iter().all(|key| rest.contains(key)));
     assert_eq!(told(&mut drive), drive.keys(), "no key comes back");
+}
+
+/// A list from a key that is not there begins where the key would be; tells how many of these have all keys.
+fn lists_from_absent_keys(drive: &mut Drive, whole: &[Box<[u8]>]) -> u32 {
+    let mut lists_of_all = 0;
+    for number in 0..ABSENT_KEYS {
+        let absent = format!("surely absent {number}");
+        let rest = drive.list(Some(absent.as_bytes()), usize::MAX);
+        let is_end = whole.ends_with(&rest);
+        assert!(is_end, "a list from the absent key `{absent}` is no end of the whole list");
+        assert_eq!(drive.list(Some(absent.as_bytes()), 5), rest[..rest.len().min(5)]);
+        lists_of_all += u32::from(rest.len() == whole.len());
+    }
+    lists_of_all
 }
 
 /// Hosts list page by page while others store: keys that are there all the time are all listed, whatever comes, moves or splits.

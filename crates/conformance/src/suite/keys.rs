@@ -111,13 +111,26 @@ pub(super) fn an_index_is_restored_from_any_bytes_or_refuses_them(trial: &Trial)
         bytes.truncate(random.below(1 + bytes.len() as u64) as usize);
         for _ in 0..random.below(4) {
             let at = random.below(bytes.len().max(1) as u64) as usize;
-            bytes.get_mut(at).into_iter().for_each(|byte| *byte = random.below(256) as u8);
+            let byte = [0, 1, 0x7f, 0x80, 0xff, random.below(256) as u8][random.below(6) as usize];
+            bytes.get_mut(at).into_iter().for_each(|other| *other = byte);
         }
         let _ = empty().restore(&bytes);
     }
 }
 
-/// What the journal has of pairs comes from flash, too: tags and notes may be any numbers.
+/// A record of the index's own, or two in place of one, of any number.
+fn own_change(random: &mut Random) -> Change {
+    let number = random.below(u64::MAX) >> random.below(u64::from(u64::BITS));
+    let number = if random.below(16) == 0 { 0 } else { number };
+    let mut place = || Grain(1 + random.below(1000));
+    let (places, old) = ([place(), place()], (place(), 64));
+    match random.below(2) {
+        0 => Change::Own { number, place: places[0], bytes: 64, old },
+        _ => Change::Split { number, places, bytes: 64, old },
+    }
+}
+
+/// What the journal has of pairs and of the index's own records comes from flash, too: tags, notes and numbers may be any.
 pub(super) fn an_index_redoes_any_change_or_refuses_it(trial: &Trial) {
     const TRIES: usize = 2000;
     let design = trial.design();
@@ -125,6 +138,11 @@ pub(super) fn an_index_redoes_any_change_or_refuses_it(trial: &Trial) {
     let mut bed = Testbed::new(design, &profile);
     let mut index = design.index.plan().build(&design.room(&profile.geometry)).expect("a drive can be built with it");
     let mut random = trial.random(2);
+    for position in 0..TRIES {
+        let mut fresh =
+            design.index.plan().build(&design.room(&profile.geometry)).expect("a drive can be built with it");
+        let _ = fresh.redo_own(&own_change(&mut random), position);
+    }
     for position in 0..TRIES {
         let tag = random.below(u64::MAX) >> random.below(u64::from(u64::BITS));
         let note = random.below(1 << 32) as u32 >> random.below(u32::BITS.into());

@@ -31,6 +31,9 @@ enum Mistake {
     ForgetsMovesBehindCuts,
     TrustsWhatItRestores,
     TrustsNotes,
+    TrustsSplits,
+    ListsAllFromAbsentKeys,
+    ListsTooMany,
     OutgrowsItsForm,
     WorksForEver,
 }
@@ -170,8 +173,36 @@ impl SectionIndex for Buckets {
         view.edit(section, |form, bucket| SortedWords { bytes: form.bytes + more_bytes }.replace(bucket, old, new))
     }
 
+    fn list(
+        &mut self,
+        view: &mut View<'_, '_, SortedWords>,
+        from: Option<Position>,
+        count: usize,
+    ) -> Result<Vec<Grain>, KvError> {
+        let from = from.filter(|from| from.place.is_some() || self.mistake != Mistake::ListsAllFromAbsentKeys);
+        let order = |tag, place| (self.section_of(tag), tag, place);
+        let first = from.map(|from| order(self.first_tag(from.hash), from.place.unwrap_or(Grain(0))));
+        let mut listed = Vec::new();
+        for section in 0..self.sections() {
+            if view.is_nowhere(section) {
+                continue;
+            }
+            let ticket = view.load(section)?;
+            let entries = self.entries(section, view.bytes(ticket)).map(|entry| order(entry.tag, entry.place));
+            listed.extend(entries.filter(|&entry| first.is_none_or(|first| entry >= first)));
+        }
+        listed.sort_unstable();
+        listed.truncate(if self.mistake == Mistake::ListsTooMany { usize::MAX } else { count });
+        Ok(listed.into_iter().map(|(.., place)| place).collect())
+    }
+
     fn growth(&self) -> Growth {
         if self.mistake == Mistake::WorksForEver { Growth::Background } else { Growth::None }
+    }
+
+    fn redo_split(&mut self, number: u64) -> Option<[u64; 2]> {
+        assert!(self.mistake != Mistake::TrustsSplits || number < self.sections(), "a section of its own");
+        None
     }
 
     fn pairs(&self) -> Option<u64> {
@@ -208,6 +239,7 @@ fn each_mistake_is_told_by_its_check() {
     let full = "a_full_drive_serves_reads_and_deletes_and_takes_stores_again";
     let restored = "an_index_is_restored_from_any_bytes_or_refuses_them";
     let redone = "an_index_redoes_any_change_or_refuses_it";
+    let listed = "a_list_names_every_key_once_in_a_stable_order_from_any_key_on";
     let written = "a_flush_puts_everything_into_flash";
     let closed = "a_drive_that_was_closed_takes_as_many_pairs";
     for (check, mistake, what) in [
@@ -216,6 +248,9 @@ fn each_mistake_is_told_by_its_check() {
         (full, Mistake::RefusesSomeKeys, "a full drive refuses every key"),
         (restored, Mistake::TrustsWhatItRestores, "it is what was saved"),
         (redone, Mistake::TrustsNotes, "a note of its own"),
+        (redone, Mistake::TrustsSplits, "a section of its own"),
+        (listed, Mistake::ListsAllFromAbsentKeys, "lists from an absent key are of all keys"),
+        (listed, Mistake::ListsTooMany, "keys at the most has "),
         (written, Mistake::OutgrowsItsForm, " has 4104 bytes, and a section has 1 to 4096, says bytes_max"),
         (written, Mistake::WorksForEver, "and Index::grow does nothing, however often it is called"),
         (closed, Mistake::IsFullBehindMounts, " it was closed, and 0 fit behind a mount"),
