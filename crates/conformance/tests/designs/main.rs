@@ -5,6 +5,7 @@
 mod behind;
 mod campaigns;
 mod collection;
+mod crowd;
 mod dram_hash;
 mod failure;
 mod growth;
