@@ -39,7 +39,7 @@ pub struct Engine {
     /// The clock of the indexes' own work.
     growth_clock: Nanos,
     growth: GrowthCounters,
-    /// Steps of such work in a row that took no time.
+    /// Steps of such work in a row that took no time, since the last command or moment came: where nothing is modelled, none takes any.
     idle_steps: u32,
     /// Set while collection has nothing to gain.
     futile: Option<FutileCollection>,
@@ -196,6 +196,7 @@ impl Engine {
         if let Err(error) = self.check_available() {
             return (at, Err(error));
         }
+        self.idle_steps = 0;
         let before = std::mem::take(&mut self.lacks);
         let ready = self.make_ready(namespace, command, &mut at);
         let was_growing = self.growing().is_some();
@@ -336,6 +337,7 @@ impl Engine {
     /// What the flash operations answer.
     pub fn advance(&mut self, now: Nanos) -> Result<(), KvError> {
         self.check_available()?;
+        self.idle_steps = 0;
         let worked = self.work_until(now);
         self.note_failure(&worked);
         worked

@@ -28,7 +28,7 @@ impl GrowthCounters {
     }
 }
 
-/// No index has so many steps of work in a row of which none takes time.
+/// No index has so many steps of work between two commands of which none takes time.
 const IDLE_STEPS_MAX: u32 = 1 << 24;
 
 /// One step of an index's own work.
