@@ -5,6 +5,7 @@ use kvssd_designs::{DESIGNS, indexes};
 use kvssd_device::{CreateDrive, Drive};
 use kvssd_flash::{Profile, SimulatedDisk};
 use kvssd_ftl::Design;
+use kvssd_host::{Error, NamespaceAttributes, NamespaceId, Store};
 use kvssd_types::Random;
 use std::path::Path;
 
@@ -97,6 +98,15 @@ impl Hardware {
         let made = Drive::create_all_in(&disk.files(), Path::new(PATH), profile, design, *create);
         drop(made.expect("an empty disk has room for a drive"));
     }
+}
+
+/// Makes a namespace, with the drive's own index where its pages are not those of the index that is named.
+pub(super) fn create_namespace(store: &Store, attributes: NamespaceAttributes) -> Result<NamespaceId, Error> {
+    let created = match store.create_namespace(attributes.clone()) {
+        Err(Error::InvalidOptions { .. }) => store.create_namespace(NamespaceAttributes { index: None, ..attributes }),
+        created => created,
+    };
+    created.map(|namespace| namespace.id())
 }
 
 /// Bytes of pages that a program keeps in memory: more than a drive of the world has, or none.

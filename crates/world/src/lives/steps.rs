@@ -1,7 +1,7 @@
 //! The steps of a program: each asks the store, compares the answer with the model, and tells the model what was changed.
 
 use super::act::{Act, key, number_of};
-use super::hardware::Hardware;
+use super::hardware::{Hardware, create_namespace};
 use super::model::{Change, Content, PairChange};
 use super::program::{End, Program, Running, name_of};
 use kvssd_device::partition_of;
@@ -162,12 +162,8 @@ impl Program<'_> {
         }
         let (name, index) = (Some(name_of(space)), Some(self.hardware.indexes[space - 1].to_owned()));
         let attributes = NamespaceAttributes { name, index, ..NamespaceAttributes::PLAIN };
-        let mut created = running.store.create_namespace(attributes.clone());
-        if matches!(created, Err(Error::InvalidOptions { .. })) {
-            // The design's pages are not those of that index.
-            created = running.store.create_namespace(NamespaceAttributes { index: None, ..attributes });
-        }
-        let made = created.as_ref().ok().map(|namespace| (space, namespace.id()));
+        let created = create_namespace(&running.store, attributes);
+        let made = created.as_ref().ok().map(|id| (space, *id));
         self.changed(Change::Create(space), created.map(|_| ()))?;
         self.alive()?;
         Ok(made)

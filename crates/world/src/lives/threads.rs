@@ -95,7 +95,7 @@ fn run_with(design: &Design, seed: u64, report: &mut Report, has_caches: bool) -
     let mut random = Random::new(seed);
     let (sync, has_large_values) = (random.below(2) == 0, random.below(4) == 0);
     let hardware = Hardware::tiny(design, sync, has_large_values, random.below(3) == 0);
-    let hardware = hardware.cached_or_not(&mut random).in_partitions(&mut random);
+    let hardware = hardware.cached_or_not(&mut random).with_indexes(&mut random).in_partitions(&mut random);
     let disk = SimulatedDisk::new(random.bits());
     let machine = Machine::new(disk.clone(), vec![PROGRAM]);
     let book = SharedBook::default();

@@ -5,6 +5,7 @@ use super::caches;
 use crate::linear::Found;
 use crate::lives::book::{EXISTS, Line};
 use crate::lives::caller::{Caller, Step};
+use crate::lives::hardware::create_namespace;
 use kvssd_host::{Error, NamespaceAttributes, NamespaceId, Store};
 
 /// Names of namespaces.
@@ -21,7 +22,7 @@ pub(super) fn create(common: &Common, caller: &mut Caller, store: &Store) -> Ste
     let (value, _) = caller.book.borrow_mut().new_value((EXISTS, 0), 0);
     let begin = |id| caller.book.borrow_mut().begin((EXISTS, id), Found::Exactly(None), Some(Some(value)));
     let lines: Vec<Line> = (0..IDS).map(begin).collect();
-    let created = store.create_namespace(attributes).map(|namespace| namespace.id());
+    let created = create_namespace(store, attributes);
     let mut book = caller.book.borrow_mut();
     let is_it = |index: usize| created.as_ref().is_ok_and(|id| id.0 as usize == index);
     for (index, line) in lines.into_iter().enumerate() {
