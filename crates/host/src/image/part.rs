@@ -44,7 +44,12 @@ impl Part {
         } else if let Some(found) = self.glance(namespace, &command) {
             found
         } else {
-            self.look(|state| (state.seen_by(namespace, &command), state.execute(namespace, command)))
+            self.look(|state| {
+                let seen = state.seen_by(namespace, &command);
+                let found = state.execute(namespace, command);
+                let is_absent = matches!(found, Ok(None));
+                (seen.max(state.left_by(namespace).filter(|_| is_absent)), found)
+            })
         }
     }
 
@@ -103,7 +108,8 @@ impl Part {
         // The command tells what is wrong, if something is.
         let state = self.state.look().ok().filter(|state| state.works().is_ok())?;
         let reply = state.drive.glance(namespace, command)?;
-        let seen = state.seen_by(namespace, command);
+        let is_absent = matches!(reply, Err(KvError::KeyNotFound));
+        let seen = state.seen_by(namespace, command).max(state.left_by(namespace).filter(|_| is_absent));
         drop(state);
         let is_safe = seen.map_or(Ok(()), |ticket| self.wait(ticket));
         Some(is_safe.and_then(|()| match reply {
@@ -136,6 +142,11 @@ impl State {
     /// With `sync`: the last change that is not committed and that a command may see.
     pub(super) fn seen_by(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<u64> {
         self.loose.as_ref().and_then(|loose| loose.seen_by(namespace, command))
+    }
+
+    /// With `sync`: the last change that is not committed and with which a key may have left a cache, of a namespace that is one.
+    fn left_by(&self, namespace: NamespaceId) -> Option<u64> {
+        self.last().filter(|_| self.drive.cache(namespace).is_some())
     }
 
     /// Executes a command. `None` means that the key is absent; a conditional store fails instead.

@@ -2,7 +2,9 @@
 
 use kvssd_designs::ORIGINAL;
 use kvssd_flash::SimulatedDisk;
-use kvssd_host::{Missing, Options as StoreOptions, Store};
+use kvssd_host::{
+    CacheAttributes, CachePlan, EvictionPolicy, Missing, NamespaceAttributes, Options as StoreOptions, Store,
+};
 use kvssd_runtime::thread;
 use kvssd_runtime::time::Duration;
 use kvssd_types::NamespaceId;
@@ -19,7 +21,7 @@ fn open(machine: &Machine) -> Store {
     Store::open_in(&machine.files(), Path::new(PATH), &options).unwrap()
 }
 
-/// How a reader looks for the key.
+/// What a reader may look at.
 type Look = fn(&Store) -> bool;
 
 const LOOKS: [Look; 4] = [
@@ -29,8 +31,17 @@ const LOOKS: [Look; 4] = [
     |store| store.namespace_at(NamespaceId::FIRST).count().unwrap() > 0 && store.exist(b"key").unwrap(),
 ];
 
-/// Whether the machine stopped just when a reader had found the key.
-fn stops(seed: u64, look: Look) -> bool {
+/// What happens to a store, and how a reader comes to know of it.
+#[derive(Clone, Copy)]
+struct Story {
+    before: fn(&Store),
+    change: fn(&Store),
+    is_seen: Look,
+    lasts: Look,
+}
+
+/// Lets the machine stop just when a reader has seen the change.
+fn stops(seed: u64, Story { before, change, is_seen, lasts }: Story) {
     let machine = Machine::new(SimulatedDisk::new(seed), vec![PROGRAM]);
     let hardware = Hardware::tiny(&ORIGINAL, true, false, false);
     let Hardware { design, profile, create, .. } = hardware;
@@ -41,9 +52,10 @@ fn stops(seed: u64, look: Look) -> bool {
         let has_seen = seen.clone();
         drop(world.spawn(PROGRAM, "program", move || {
             let store = Rc::new(open(&of));
+            before(&store);
             let its = store.clone();
-            drop(inner.spawn(PROGRAM, "writer", move || its.store(b"key", &[7; 3000]).unwrap()));
-            while !look(&store) {
+            drop(inner.spawn(PROGRAM, "writer", move || change(&its)));
+            while !is_seen(&store) {
                 thread::yield_now();
             }
             has_seen.set(true);
@@ -54,17 +66,49 @@ fn stops(seed: u64, look: Look) -> bool {
             thread::sleep(Duration::from_millis(1));
         }
         assert!(seen.get());
-        assert!(open(&machine).retrieve(b"key").unwrap() == Some(vec![7; 3000]), "it was seen, and is lost");
+        assert!(lasts(&open(&machine)), "it was seen, and is lost");
     });
     run.result.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
-    true
 }
 
 #[test]
 fn what_was_read_is_there_after_the_machine_stopped() {
-    for (number, look) in LOOKS.into_iter().enumerate() {
-        let stopped = (0..60).filter(|seed| stops(*seed, look)).count();
-        assert_eq!(stopped, 60, "look {number}");
+    for is_seen in LOOKS {
+        let story = Story {
+            before: |_| {},
+            change: |store| store.store(b"key", &[7; 3000]).unwrap(),
+            is_seen,
+            lasts: |store| store.retrieve(b"key").unwrap() == Some(vec![7; 3000]),
+        };
+        (0..60).for_each(|seed| stops(seed, story));
+    }
+}
+
+/// The cache of a store.
+const CACHE: NamespaceId = NamespaceId(2);
+
+/// Ways to see that a key has left it.
+const HAS_LEFT: [Look; 2] = [
+    |store| store.namespace_at(CACHE).retrieve(b"old").unwrap().is_none(),
+    |store| !store.namespace_at(CACHE).exist(b"old").unwrap(),
+];
+
+#[test]
+fn who_was_seen_to_have_left_a_cache_does_not_come_back() {
+    for is_seen in HAS_LEFT {
+        let story = Story {
+            before: |store| {
+                let plan = CachePlan { budget_bytes: 4000, eviction: EvictionPolicy::FIFO, admission: Vec::new() };
+                let cache = Some(CacheAttributes { plan, time_to_live_ms: None });
+                let made = store.create_namespace(NamespaceAttributes { cache, ..NamespaceAttributes::PLAIN }).unwrap();
+                assert_eq!(made.id(), CACHE);
+                made.store(b"old", &[7; 3000]).unwrap();
+            },
+            change: |store| store.namespace_at(CACHE).store(b"new", &[8; 3000]).unwrap(),
+            is_seen,
+            lasts: HAS_LEFT[0],
+        };
+        (0..60).for_each(|seed| stops(seed, story));
     }
 }
 
