@@ -25,7 +25,7 @@ mod shadows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use check::each_key;
+pub(crate) use check::{each_key, told_keys};
 
 use crate::records::{Glances, Origin, Records};
 use kvssd_ftl::{Engine, Lack};

@@ -2,7 +2,7 @@
 
 use super::clock::{Clock, read_stamp};
 use super::{CacheInfo, Caches, DRAM_PAGE_BYTES, DRAM_SHARE, OneCache, STAMP_BYTES};
-use crate::large::each_key;
+use crate::large::{each_key, told_keys};
 use crate::records::Records;
 use kvssd_cache::{CacheAttributes, KeyedCache, LeavingPair};
 use kvssd_ftl::{Engine, NamespaceInfo};
@@ -131,17 +131,8 @@ fn all_of(records: &mut dyn Records, namespace: NamespaceId) -> Result<Vec<Found
         Ok(())
     });
     let Err(unread @ KvError::Unrecovered(_)) = listed else { return listed.map(|()| found) };
-    let Some(engine) = records.engine_mut() else { return Err(unread) };
-    let keys = engine.salvage_keys(namespace)?;
-    found.clear();
-    for key in keys {
-        let key = Key::new(&key)?;
-        // What says that a key was deleted may be lost.
-        if records.execute(namespace, Command::Exist { key }) != Err(KvError::KeyNotFound) {
-            found.push(look_at(records, namespace, key)?);
-        }
-    }
-    Ok(found)
+    let Some(keys) = told_keys(records, namespace)? else { return Err(unread) };
+    keys.iter().map(|key| look_at(records, namespace, Key::new(key)?)).collect()
 }
 
 /// When a pair was stored, and its bytes. A pair that cannot be read counts as the oldest.

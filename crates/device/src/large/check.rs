@@ -84,7 +84,7 @@ fn name(place: &str, key: &[u8]) -> String {
     format!("{place}, key \"{}\"", key.escape_ascii())
 }
 
-/// Calls `visit` with each key of a namespace.
+/// Calls `visit` with each key of a namespace: as they are listed, or where its index has no list as they are told.
 pub(crate) fn each_key(
     records: &mut dyn Records,
     namespace: NamespaceId,
@@ -93,9 +93,14 @@ pub(crate) fn each_key(
     let mut last: Option<OwnedKey> = None;
     loop {
         let from = last.as_deref().map(Key::new).transpose()?;
-        let keys = match records.execute(namespace, Command::List { from, keys_max: KEYS_AT_ONCE })? {
-            Reply::Listed(keys) => keys,
-            other => return Err(unexpected(&other)),
+        let keys = match records.execute(namespace, Command::List { from, keys_max: KEYS_AT_ONCE }) {
+            Ok(Reply::Listed(keys)) => keys,
+            Ok(other) => return Err(unexpected(&other)),
+            Err(error @ KvError::InvalidCommand(_)) => {
+                let keys = told_keys(records, namespace)?.ok_or(error)?;
+                return keys.iter().try_for_each(|key| visit(records, Key::new(key)?));
+            }
+            Err(error) => return Err(error),
         };
         // The last key of the previous list comes again.
         let fresh = &keys[usize::from(last.is_some() && keys.first() == last.as_ref())..];
@@ -107,6 +112,20 @@ pub(crate) fn each_key(
             None => return Ok(()),
         }
     }
+}
+
+/// The keys of a namespace that are told without a list ([`Engine::salvage_keys`](kvssd_ftl::Engine::salvage_keys)); `None` if nothing may
+/// change.
+pub(crate) fn told_keys(records: &mut dyn Records, namespace: NamespaceId) -> Result<Option<Vec<OwnedKey>>, KvError> {
+    let Some(engine) = records.engine_mut() else { return Ok(None) };
+    let mut keys = Vec::new();
+    for told in engine.salvage_keys(namespace)? {
+        // What says that a key was deleted may be lost.
+        if records.execute(namespace, Command::Exist { key: Key::new(&told)? }) != Err(KvError::KeyNotFound) {
+            keys.push(told);
+        }
+    }
+    Ok(Some(keys))
 }
 
 /// Where the value of a key is, if it is a large one.

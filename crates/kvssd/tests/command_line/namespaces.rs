@@ -145,3 +145,22 @@ fn the_indexes_of_the_help_are_those_that_images_take() {
     }
     assert_eq!(seen, 8, "{table}");
 }
+
+/// All that asks an index for its keys on its own account does without a list.
+#[test]
+fn an_index_without_a_list_keeps_large_values_and_caches_and_can_go() {
+    let desk = Desk::new();
+    let design = ["--design", "multilevel", "--set", "design.iterators=false", "--value-bytes-max", "2MiB"];
+    done(&desk, &[&["create", "drive.kv", "--size", "64MiB"][..], &design].concat(), b"");
+    let large = vec![7; 1_500_000];
+    done(&desk, &["put", "drive.kv", "large", "-"], &large);
+    for (name, cache) in [("cache", &["--cache", "lru", "--budget", "1MiB"][..]), ("plain", &[])] {
+        done(&desk, &[&["namespace", "create", "drive.kv", "--name", name], cache].concat(), b"");
+        done(&desk, &["put", "drive.kv", "key", "value", "--namespace", name], b"");
+        done(&desk, &["check", "drive.kv"], b"");
+        assert_eq!(done(&desk, &["get", "drive.kv", "key", "--namespace", name], b""), b"value");
+        done(&desk, &["namespace", "delete", "drive.kv", name], b"");
+    }
+    assert_eq!(done(&desk, &["get", "drive.kv", "large"], b""), large);
+    assert!(message(&desk, &["list", "drive.kv"], 2).contains("built without iterators"));
+}
