@@ -32,7 +32,7 @@ use crate::large::LargeValues;
 use crate::medium::{Medium, MediumState};
 use crate::merges::Merges;
 use crate::{Completion, Device};
-use kvssd_flash::{Files, ImageBacking, OpenOptions, Profile, SystemFiles};
+use kvssd_flash::{DiskWait, Files, ImageBacking, OpenOptions, Profile, SystemFiles};
 use kvssd_ftl::{
     BatchSequence, Design, DesignError, Engine, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
 };
@@ -344,6 +344,23 @@ impl Drive {
     /// ends before that, all commands since are lost together.
     pub fn hold_commits(&self, hold: bool) {
         self.medium_state.holds_commits.store(hold, Ordering::Relaxed);
+    }
+
+    /// Begins to commit what was executed while commits were held: gives what waits for the disk, while the drive goes on; [`Drive::end_commit`]
+    /// is to be called behind it. None when the caller is to [commit](Drive::commit).
+    ///
+    /// # Errors
+    /// When the image failed.
+    pub fn begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, KvError> {
+        self.clocked.device.engine.begin_commit()
+    }
+
+    /// Ends the commit whose wait is over. What was executed meanwhile is left to the next one.
+    ///
+    /// # Errors
+    /// When the image failed.
+    pub fn end_commit(&mut self) -> Result<(), KvError> {
+        self.clocked.device.engine.end_commit()
     }
 
     /// Commits what was executed while commits were held.

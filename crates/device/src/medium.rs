@@ -2,7 +2,7 @@
 //! written.
 //!
 //! ```text
-//!   Engine  program, erase, stage, commit
+//!   Engine  program, erase, stage, commit, or begin_commit, wait, end_commit
 //!     |
 //!   Medium  held: commit -> later        an erase makes up for it first: what it forgets must be elsewhere for good
 //!     |     read only: program, erase -> memory
@@ -10,8 +10,10 @@
 //! ```
 
 use kvssd_flash::rope::RopeRef;
-use kvssd_flash::{Backing, Blob, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span};
-use kvssd_flash::{UnitAddress, UnitImage};
+use kvssd_flash::{
+    Backing, Blob, BlockAddress, BlockState, DiskWait, Geometry, MediaError, PageAddress, PageView, Span, UnitAddress,
+    UnitImage,
+};
 use kvssd_types::Nanos;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -194,6 +196,18 @@ impl<B: Backing> Backing for Medium<B> {
 
     fn staging_note(&self) -> Option<&str> {
         self.image.staging_note()
+    }
+
+    fn begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, MediaError> {
+        let begun = if self.owes_commit { self.image.begin_commit() } else { Ok(None) };
+        self.noted(begun)
+    }
+
+    fn end_commit(&mut self) -> Result<bool, MediaError> {
+        let ended = self.image.end_commit();
+        let is_all = self.noted(ended)?;
+        self.owes_commit &= !is_all;
+        Ok(is_all)
     }
 
     fn commit(&mut self) -> Result<(), MediaError> {

@@ -4,6 +4,8 @@ use crate::codec::PageIdentity;
 use crate::rope::RopeRef;
 use crate::{Blob, BlockAddress, PageAddress, PageView, UnitAddress, UnitImage};
 use kvssd_types::{KvError, Nanos};
+use std::fmt::Debug;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// The medium failed, or returned something other than what was written.
@@ -34,6 +36,15 @@ impl From<MediaError> for KvError {
             MediaError::Failed(why) => KvError::Failed(why),
         }
     }
+}
+
+/// Waits for the disk under a medium, while others use the medium.
+pub trait DiskWait: Debug + Send + Sync {
+    /// Returns when what was begun outlives the machine.
+    ///
+    /// # Errors
+    /// [`MediaError::Failed`] when the disk failed; so does every commit from then on.
+    fn wait(&self) -> Result<(), MediaError>;
 }
 
 /// When an operation begins and ends.
@@ -171,6 +182,24 @@ pub trait Backing: Send + Sync {
     /// Why staging is slower than it could be, if it is, for people who may put the medium elsewhere.
     fn staging_note(&self) -> Option<&str> {
         None
+    }
+
+    /// Begins a [`Backing::commit`] whose wait for the disk others need not wait for: gives what waits, behind which [`Backing::end_commit`]
+    /// is to be called. Nothing that is staged or programmed meanwhile is promised. By default, and wherever the wait cannot be told from the
+    /// rest, none: the caller commits.
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium failed.
+    fn begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, MediaError> {
+        Ok(None)
+    }
+
+    /// Ends a commit whose wait is over. Whether all is committed that was staged and programmed.
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium failed.
+    fn end_commit(&mut self) -> Result<bool, MediaError> {
+        Ok(false)
     }
 
     /// A command has ended: what was staged and programmed on its behalf must be as safe as the medium promises.

@@ -26,7 +26,7 @@ mod pages;
 
 use crate::{Files, RawFile};
 use file::FileState;
-use handle::Handle;
+use handle::{Handle, HandleSyncer};
 use kvssd_types::Random;
 use pages::{PAGE_BYTES, Pages};
 use std::collections::BTreeMap;
@@ -251,7 +251,9 @@ impl SimulatedDisk {
         inner.handles += 1;
         let (number, life) = (inner.handles, inner.life);
         inner.end(strike, ())?;
-        Ok(Box::new(Handle { disk: self.clone(), path: path.to_owned(), life, number, is_read_only, failed_syncs }))
+        let (disk, path) = (self.clone(), path.to_owned());
+        let syncer = Arc::new(HandleSyncer::new(disk.clone(), path.clone(), life, failed_syncs));
+        Ok(Box::new(Handle { disk, path, life, number, is_read_only, syncer }))
     }
 
     /// What is in it is never left half changed.

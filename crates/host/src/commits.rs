@@ -4,15 +4,17 @@
 //!   thread 1   execute -> ticket 1, leads: | yields to others   | commit, all up to ticket 3 |
 //!   thread 2        execute -> ticket 2, waits ................................................| safe
 //!   thread 3            execute -> ticket 3, waits ...........................................| safe
-//!   thread 4                                                      waits for the drive |  execute -> ticket 4, leads: ...
+//!   thread 4                                                            execute -> ticket 4, waits | leads: ...
 //! ```
 //!
 //! A leader yields to threads that are about to execute, and to those that the last commit released: a thread that writes usually writes again.
 //! Without that, threads would split into two groups, each of which waits for a commit of the other. It waits no longer than a commit
 //! takes, and not where others want the core.
+//!
+//! Those who wait for it stay awake where commits are short: each that sleeps is woken tens of microseconds late.
 
 use crate::Error;
-use kvssd_runtime::sync::atomic::{AtomicUsize, Ordering};
+use kvssd_runtime::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use kvssd_runtime::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use kvssd_runtime::time::{Duration, Instant};
 use kvssd_runtime::{Doubt, thread};
@@ -21,41 +23,76 @@ use kvssd_runtime::{Doubt, thread};
 /// that do not come cost the leader some 50 us once.
 const YIELDS_MAX: usize = 256;
 
+/// How long a thread waits awake for the one that leads, and the longest commit that it does so for. An estimate: to sleep and be woken takes
+/// half as long.
+const AWAKE: Duration = Duration::from_micros(200);
+
 /// The commits of a drive, and the threads that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
     state: Mutex<State>,
     changed: Condvar,
+    /// The last ticket that is committed.
+    committed: AtomicU64,
+    /// Commits that have ended, well or not.
+    ended: AtomicU64,
+    /// Threads that wait for the one that leads.
+    waiting: AtomicUsize,
     /// Threads that are about to execute a change.
     announced: AtomicUsize,
     /// Threads that the last commit released, minus those that have announced a change since.
     returning: AtomicUsize,
-    /// Of the leaders.
-    known: Mutex<Known>,
-}
-
-/// What leaders know of the commits before.
-#[derive(Debug, Default)]
-struct Known {
-    commit_took: Duration,
-    /// Whether others want the core.
-    doubt: Doubt,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The last ticket that is committed.
-    committed: u64,
     is_led: bool,
-    /// Threads that wait for the one that leads.
-    waiting: usize,
+    /// Those of the waiting threads that sleep.
+    asleep: usize,
+    /// How long the last commit took.
+    took: Duration,
+    /// Whether others want the cores.
+    doubt: Doubt,
+    /// Whether that is so while this commit is under way.
+    are_cores_wanted: bool,
     failure: Option<Error>,
 }
 
-/// A thread that is about to execute a change.
-pub(crate) struct Announced<'a>(&'a AtomicUsize);
+impl State {
+    /// Who yields and is away for longer than this has left the core to somebody who keeps it.
+    fn away_max(&self) -> Duration {
+        self.took.max(Doubt::SOON)
+    }
 
-impl Drop for Announced<'_> {
+    /// A thread was away for so long. That counts once a commit.
+    fn was_away(&mut self, away: Duration) {
+        if !self.are_cores_wanted {
+            self.are_cores_wanted = self.doubt.learn(away, self.away_max());
+        }
+    }
+}
+
+/// How it ended that a thread let others run.
+enum Yielded {
+    /// With what it waited for.
+    Done,
+    /// It waited for long enough.
+    Late,
+    /// It was away for too long.
+    Away(Duration),
+}
+
+/// A thread that is counted until this is dropped.
+pub(crate) struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn of(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Counted(count)
+    }
+}
+
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -64,91 +101,126 @@ impl Drop for Announced<'_> {
 /// A thread that commits for all. Dropping it notifies the threads that wait, also after a panic.
 struct Lead<'a> {
     commits: &'a Commits,
+    took: Duration,
     /// `None` after a panic.
     committed: Option<Result<u64, Error>>,
 }
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        let mut state = self.commits.lock();
-        state.is_led = false;
-        self.commits.returning.store(state.waiting + 1, Ordering::Relaxed);
+        let commits = self.commits;
+        let mut state = commits.lock();
+        (state.is_led, state.took) = (false, self.took);
+        commits.returning.store(commits.waiting.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         match self.committed.take() {
-            Some(Ok(last)) => state.committed = state.committed.max(last),
+            Some(Ok(last)) => _ = commits.committed.fetch_max(last, Ordering::Release),
             Some(Err(error)) => state.failure = Some(error),
             None => state.failure = Some(Error::Failed { why: "a thread panicked while it committed".to_owned() }),
         }
-        self.commits.changed.notify_all();
+        commits.ended.fetch_add(1, Ordering::Release);
+        if state.asleep > 0 {
+            commits.changed.notify_all();
+        }
     }
 }
 
 impl Commits {
     /// Announces a change, until the guard is dropped.
-    pub(crate) fn announce(&self) -> Announced<'_> {
-        self.announced.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn announce(&self) -> Counted<'_> {
+        let announced = Counted::of(&self.announced);
         // The count stays at 0.
         let _ = self.returning.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |threads| threads.checked_sub(1));
-        Announced(&self.announced)
+        announced
     }
 
     /// Returns when the change with that ticket is committed. If no thread commits, this one calls `commit`, which
     /// returns the last ticket that it covers.
     pub(crate) fn wait(&self, ticket: u64, commit: impl Fn() -> Result<u64, Error>) -> Result<(), Error> {
-        let mut state = self.lock();
-        loop {
-            if state.committed >= ticket {
-                return Ok(());
+        while !self.is_committed(ticket) {
+            let state = self.lock();
+            if self.is_committed(ticket) {
+                break;
             }
             if let Some(error) = &state.failure {
                 return Err(error.clone());
             }
-            if state.is_led {
-                state.waiting += 1;
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                state.waiting -= 1;
-                continue;
-            }
-            state.is_led = true;
+            if state.is_led { self.wait_for_leader(state) } else { self.lead(state, &commit) }
+        }
+        Ok(())
+    }
+
+    fn is_committed(&self, ticket: u64) -> bool {
+        self.committed.load(Ordering::Acquire) >= ticket
+    }
+
+    /// Returns when the commit has ended that is under way.
+    fn wait_for_leader<'a>(&'a self, mut state: MutexGuard<'a, State>) {
+        let before = self.ended.load(Ordering::Relaxed);
+        let has_ended = || self.ended.load(Ordering::Acquire) != before;
+        let _waiting = Counted::of(&self.waiting);
+        if state.took < AWAKE && !state.are_cores_wanted {
+            let away_max = state.away_max();
             drop(state);
-            let mut lead = Lead { commits: self, committed: None };
-            lead.committed = Some(self.commit_for_all(&commit));
-            drop(lead);
+            let yielded = yield_until(has_ended, usize::MAX, AWAKE, away_max);
+            if matches!(yielded, Yielded::Done) {
+                return;
+            }
             state = self.lock();
+            if let Yielded::Away(away) = yielded {
+                state.was_away(away);
+            }
+        }
+        while !has_ended() {
+            state.asleep += 1;
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.asleep -= 1;
         }
     }
 
-    fn commit_for_all(&self, commit: impl Fn() -> Result<u64, Error>) -> Result<u64, Error> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.doubt.prevails() {
-            self.yield_to_others(&mut known);
-        }
-        let began = Instant::now();
-        let committed = commit();
-        known.commit_took = began.elapsed();
-        committed
-    }
-
-    fn yield_to_others(&self, known: &mut Known) {
-        let began = Instant::now();
-        for _ in 0..YIELDS_MAX {
-            if self.announced.load(Ordering::Relaxed) == 0 && self.returning.load(Ordering::Relaxed) == 0 {
-                return known.doubt.ease();
-            }
-            let now = Instant::now();
-            if now - began >= known.commit_took {
-                return;
-            }
-            thread::yield_now();
-            if known.doubt.learn(now.elapsed(), known.commit_took.max(Doubt::SOON)) {
-                return;
+    /// Commits for all.
+    fn lead(&self, mut state: MutexGuard<'_, State>, commit: impl Fn() -> Result<u64, Error>) {
+        (state.is_led, state.are_cores_wanted) = (true, state.doubt.prevails());
+        let (is_alone, took, away_max) = (state.are_cores_wanted, state.took, state.away_max());
+        drop(state);
+        let mut lead = Lead { commits: self, took, committed: None };
+        if !is_alone {
+            let has_all = || self.announced.load(Ordering::Relaxed) == 0 && self.returning.load(Ordering::Relaxed) == 0;
+            match yield_until(has_all, YIELDS_MAX, took, away_max) {
+                Yielded::Done => self.lock().doubt.ease(),
+                Yielded::Late => {}
+                Yielded::Away(away) => self.lock().was_away(away),
             }
         }
+        let began = Instant::now();
+        lead.committed = Some(commit());
+        lead.took = began.elapsed();
     }
 
     /// A panic leaves the state whole, so poison is ignored.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Lets others run until something is so, but not too often, for too long, or where they keep the core.
+fn yield_until(is_so: impl Fn() -> bool, yields_max: usize, long: Duration, away_max: Duration) -> Yielded {
+    let began = Instant::now();
+    let mut looked = began;
+    for _ in 0..yields_max {
+        if is_so() {
+            return Yielded::Done;
+        }
+        if looked - began >= long {
+            return Yielded::Late;
+        }
+        thread::yield_now();
+        let now = Instant::now();
+        if now - looked > away_max {
+            return Yielded::Away(now - looked);
+        }
+        looked = now;
+    }
+    Yielded::Late
 }
 
 #[cfg(test)]
@@ -174,7 +246,7 @@ mod tests {
                 Ok(last)
             };
             commits.wait(ticket, commit).unwrap();
-            assert!(commits.lock().committed >= ticket);
+            assert!(commits.committed.load(Ordering::Acquire) >= ticket);
         };
         std::thread::scope(|scope| {
             for _ in 0..THREADS {

@@ -3,7 +3,7 @@
 //! ```text
 //!   threads   glance             share a partition, and look at what is in memory or lies in the file
 //!   threads   execute            lock the partition of the key, execute; with `sync`: wait for a shared commit, also after a read of what
-//!                                is not committed
+//!                                is not committed; the partition is free while the disk is waited for
 //!   threads   batch, list ...    lock all partitions in their order, execute
 //!   one       bulk               for each partition: hold commits, execute all, commit once
 //! ```
@@ -11,7 +11,7 @@
 mod part;
 
 use crate::backend::Backend;
-use crate::commits::{Announced, Commits};
+use crate::commits::{Commits, Counted};
 use crate::{Batch, Error, Missing, Options, Stats};
 use kvssd_cache::CacheAttributes;
 use kvssd_device::{CacheInfo, CreateDrive, Drive, Mount, Mounts, Partitions, Scope, image_design, partition_profile};
@@ -70,7 +70,7 @@ impl Image {
     ) -> Result<T, Error> {
         self.check_changes()?;
         let commits = self.parts.iter().filter_map(|part| part.commits.as_ref());
-        let announced: Vec<Announced<'_>> = commits.map(Commits::announce).collect();
+        let announced: Vec<Counted<'_>> = commits.map(Commits::announce).collect();
         let mut states = self.lock()?;
         let tickets: Vec<u64> = states.iter().map(|state| state.executed + 1).collect();
         states.iter_mut().zip(&tickets).for_each(|(state, ticket)| note(state, *ticket));

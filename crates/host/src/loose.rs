@@ -13,6 +13,14 @@ const KEYS_MAX: usize = 4096;
 /// Executed changes, by their tickets.
 #[derive(Debug, Default)]
 pub(crate) struct Loose {
+    /// Those that the next commit makes safe.
+    executed: Changes,
+    /// Those of the commit that waits for the disk.
+    begun: Changes,
+}
+
+#[derive(Debug, Default)]
+struct Changes {
     keys: BTreeMap<u64, u64>,
     /// The last change of any key.
     last: Option<u64>,
@@ -27,8 +35,44 @@ fn hash_of(namespace: NamespaceId, key: &[u8]) -> u64 {
 }
 
 impl Loose {
+    /// A commit of all changes begins.
+    pub(crate) fn begin(&mut self) {
+        self.begun = std::mem::take(&mut self.executed);
+    }
+
+    /// The commit has ended: what was executed before it began is on the disk.
+    pub(crate) fn end(&mut self) {
+        self.begun = Changes::default();
+    }
+
+    /// Forgets all changes: they are on the disk.
+    pub(crate) fn clear(&mut self) {
+        *self = Loose::default();
+    }
+
     /// Notes a command that is executed under that ticket.
     pub(crate) fn note(&mut self, ticket: u64, namespace: NamespaceId, command: &Command<'_>) {
+        self.executed.note(ticket, namespace, command);
+    }
+
+    /// Notes that namespaces change under that ticket.
+    pub(crate) fn note_other(&mut self, ticket: u64) {
+        self.executed.note_other(ticket);
+    }
+
+    /// The ticket that a thread must wait for after that read, if any.
+    pub(crate) fn seen_by(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<u64> {
+        self.executed.seen_by(namespace, command).max(self.begun.seen_by(namespace, command))
+    }
+
+    /// The ticket that a thread must wait for after it read all namespaces.
+    pub(crate) fn last(&self) -> Option<u64> {
+        self.executed.last.max(self.begun.last)
+    }
+}
+
+impl Changes {
+    fn note(&mut self, ticket: u64, namespace: NamespaceId, command: &Command<'_>) {
         match command {
             Command::Store { key, .. } | Command::Delete { key } => self.note_key(ticket, namespace, key.bytes()),
             Command::Batch { changes } => {
@@ -48,18 +92,11 @@ impl Loose {
         self.keys.insert(hash_of(namespace, key), ticket);
     }
 
-    /// Notes that namespaces change under that ticket.
-    pub(crate) fn note_other(&mut self, ticket: u64) {
+    fn note_other(&mut self, ticket: u64) {
         (self.last, self.other) = (Some(ticket), Some(ticket));
     }
 
-    /// Forgets all changes: they are on the disk.
-    pub(crate) fn clear(&mut self) {
-        *self = Loose::default();
-    }
-
-    /// The ticket that a thread must wait for after that read, if any.
-    pub(crate) fn seen_by(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<u64> {
+    fn seen_by(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<u64> {
         // No change is uncommitted.
         self.last?;
         match command {
@@ -70,11 +107,6 @@ impl Loose {
             Command::Seek { .. } | Command::Next { .. } | Command::DestroyIterator { .. } => self.other,
             _ => self.last,
         }
-    }
-
-    /// The ticket that a thread must wait for after it read all namespaces.
-    pub(crate) fn last(&self) -> Option<u64> {
-        self.last
     }
 }
 
@@ -109,12 +141,29 @@ mod tests {
     }
 
     #[test]
+    fn a_commit_that_waits_for_the_disk_is_not_safe_and_takes_nothing_with_it_that_came_later() {
+        let mut loose = Loose::default();
+        loose.note(1, ONE, &Command::Delete { key: Key::new(b"a").unwrap() });
+        loose.note(2, ONE, &Command::Delete { key: Key::new(b"b").unwrap() });
+        loose.begin();
+        loose.note(3, ONE, &Command::Delete { key: Key::new(b"b").unwrap() });
+        let seen = |loose: &Loose| ([b"a", b"b"].map(|key| loose.seen_by(ONE, &retrieve(key))), loose.last());
+        assert_eq!(seen(&loose), ([Some(1), Some(3)], Some(3)));
+        loose.end();
+        assert_eq!(seen(&loose), ([None, Some(3)], Some(3)));
+        loose.begin();
+        assert_eq!(seen(&loose), ([None, Some(3)], Some(3)));
+        loose.end();
+        assert_eq!(seen(&loose), ([None, None], None));
+    }
+
+    #[test]
     fn with_too_many_keys_all_wait() {
         let mut loose = Loose::default();
         for number in 0..KEYS_MAX as u64 + 1 {
             loose.note(number, ONE, &Command::Delete { key: Key::new(&number.to_le_bytes()).unwrap() });
         }
         assert_eq!(loose.seen_by(ONE, &retrieve(b"never")), Some(KEYS_MAX as u64));
-        assert_eq!(loose.keys.len(), KEYS_MAX);
+        assert_eq!(loose.executed.keys.len(), KEYS_MAX);
     }
 }

@@ -4,10 +4,11 @@
 //! a mount after a crash would find. This holds for all parts of an image, since they are one file.
 
 use super::error::{ImageError, ImageFault};
-use super::files::{Files, RawFile, in_parts};
+use super::files::{Files, RawFile, Syncer, in_parts};
 use super::layout::{HOLDER_AT, HOLDER_BYTES, MAGIC, MAGIC_UNFINISHED, is_image};
 use super::window::Window;
 use crate::Owner;
+use crate::backing::{DiskWait, MediaError};
 use std::fs;
 use std::io::{self, IoSliceMut};
 use std::path::{Path, PathBuf};
@@ -24,10 +25,38 @@ pub(super) struct Disk {
     path: PathBuf,
     owner: Owner,
     is_read_only: bool,
+    /// Writes so far, and those of them that outlive the machine.
+    writes: u64,
+    writes_synced: u64,
+    disk_wait: Arc<ImageWait>,
     /// The first failure, of any part.
     failure: Arc<OnceLock<ImageError>>,
     /// The file that this is a part of.
     whole: Option<Arc<Whole>>,
+}
+
+/// Waits for the disk under a file, while the file is used.
+#[derive(Debug)]
+pub(super) struct ImageWait {
+    syncer: Arc<dyn Syncer>,
+    path: PathBuf,
+    failure: Arc<OnceLock<ImageError>>,
+}
+
+impl ImageWait {
+    fn sync(&self, what: &str) -> Result<(), ImageError> {
+        self.syncer.sync().map_err(|error| {
+            let error = ImageError { path: self.path.clone(), fault: failed(what, &error) };
+            let _ = self.failure.set(error.clone());
+            error
+        })
+    }
+}
+
+impl DiskWait for ImageWait {
+    fn wait(&self) -> Result<(), MediaError> {
+        Ok(self.sync("make what was written durable")?)
+    }
 }
 
 /// A file whose parts are worked on separately. It holds the lock until the last part is dropped.
@@ -56,7 +85,7 @@ impl Disk {
                 _ => failed("create it", &error),
             })
         })?;
-        let mut disk = Disk::new(files, file, path, false);
+        let mut disk = Disk::new(files, file, path, false, Arc::default());
         disk.begin().inspect_err(|_| {
             // The file was made just now and holds nothing. The disk's error was reported already.
             let _ = files.remove(path);
@@ -85,7 +114,7 @@ impl Disk {
             return Err(fail(ImageFault::NotAFile));
         }
         let file = files.open(path, is_read_only).map_err(cannot_open)?;
-        let disk = Disk::new(files, file, path, is_read_only);
+        let disk = Disk::new(files, file, path, is_read_only, Arc::default());
         match disk.file.try_lock(is_read_only) {
             Ok(true) => Ok(disk),
             Ok(false) => Err(fail(ImageFault::Locked { holder: disk.holder() })),
@@ -93,14 +122,24 @@ impl Disk {
         }
     }
 
-    fn new(files: &Arc<dyn Files>, file: Box<dyn RawFile>, path: &Path, is_read_only: bool) -> Disk {
+    fn new(
+        files: &Arc<dyn Files>,
+        file: Box<dyn RawFile>,
+        path: &Path,
+        is_read_only: bool,
+        failure: Arc<OnceLock<ImageError>>,
+    ) -> Disk {
+        let disk_wait = ImageWait { syncer: file.syncer(), path: path.to_owned(), failure: Arc::clone(&failure) };
         Disk {
             files: Arc::clone(files),
             file,
             path: path.to_owned(),
             owner: Owner::here(),
             is_read_only,
-            failure: Arc::default(),
+            writes: 0,
+            writes_synced: 0,
+            disk_wait: Arc::new(disk_wait),
+            failure,
             whole: None,
         }
     }
@@ -131,6 +170,7 @@ impl Disk {
 
     /// Makes the file longer: with zeros that take room, or without.
     pub(super) fn set_length(&mut self, bytes: u64, preallocate: bool) -> Result<(), ImageError> {
+        self.writes += 1;
         let set = self.file.set_length(bytes);
         set.map_err(|error| self.error(failed(&format!("make it {bytes} bytes long"), &error)))?;
         if preallocate {
@@ -163,12 +203,14 @@ impl Disk {
 
     pub(super) fn write(&mut self, at: u64, bytes: &[u8], what: &str) -> Result<(), ImageError> {
         self.check()?;
+        self.writes += 1;
         self.write_all(at, bytes).map_err(|error| self.fail(failed(&format!("write {what}"), &error)))
     }
 
     /// Like [`Disk::write`], for small and frequent writes.
     pub(super) fn stage(&mut self, at: u64, bytes: &[u8], what: &str) -> Result<(), ImageError> {
         self.check()?;
+        self.writes += 1;
         in_parts(at, bytes, |at, part| self.file.stage_at(at, part))
             .map_err(|error| self.fail(failed(&format!("write {what}"), &error)))
     }
@@ -180,13 +222,32 @@ impl Disk {
     /// Waits until everything that was written would outlive the machine.
     pub(super) fn sync(&mut self) -> Result<(), ImageError> {
         self.check()?;
-        self.file.sync().map_err(|error| self.fail(failed("make what was written durable", &error)))
+        if !self.is_synced() {
+            self.disk_wait.sync("make what was written durable")?;
+            self.writes_synced = self.writes;
+        }
+        Ok(())
+    }
+
+    /// Whether all that was written outlives the machine.
+    pub(super) fn is_synced(&self) -> bool {
+        self.writes == self.writes_synced
+    }
+
+    /// What waits until everything that was written so far would outlive the machine, and how much that is.
+    pub(super) fn begin_sync(&self) -> (Arc<ImageWait>, u64) {
+        (Arc::clone(&self.disk_wait), self.writes)
+    }
+
+    /// Notes that so many writes outlive the machine.
+    pub(super) fn end_sync(&mut self, writes: u64) {
+        self.writes_synced = self.writes_synced.max(writes);
     }
 
     /// Makes durable what was found in the file, even if the file is only read, and also the file's name: the process that made it may have been
     /// killed before that was durable.
     pub(super) fn sync_found(&mut self) -> Result<(), ImageError> {
-        self.file.sync().map_err(|error| self.fail(failed("make what was found durable", &error)))?;
+        self.disk_wait.sync("make what was found durable")?;
         self.sync_name()
     }
 
@@ -259,8 +320,8 @@ impl Whole {
             Ok(file)
         };
         let file = again().map_err(|error| whole.disk.error(failed("open it once more", &error)))?;
-        let mut part = Disk::new(files, Box::new(Window::new(file, begin, bytes)), path, *is_read_only);
-        part.failure = Arc::clone(&whole.disk.failure);
+        let (file, failure) = (Box::new(Window::new(file, begin, bytes)), Arc::clone(&whole.disk.failure));
+        let mut part = Disk::new(files, file, path, *is_read_only, failure);
         part.whole = Some(Arc::clone(whole));
         Ok(part)
     }

@@ -1,7 +1,7 @@
 //! Where images lie: the file system, or what stands in its place ([`SimulatedDisk`](crate::SimulatedDisk)).
 //!
 //! ```text
-//!   ImageBacking -> Disk (errors that name the file) -> RawFile: bytes at places, a lock
+//!   ImageBacking -> Disk (errors that name the file) -> RawFile: bytes at places, a lock, a Syncer
 //!                                                          ^
 //!   create, open, remove, names that are durable -- Files -+
 //! ```
@@ -14,6 +14,7 @@ use std::fs::{self, File};
 use std::hash::BuildHasher;
 use std::io::{self, IoSliceMut};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Zeros are written in pieces of this many bytes.
 const ZEROS_BYTES: u64 = 1 << 20;
@@ -126,11 +127,8 @@ pub trait RawFile: Debug + Send + Sync {
         None
     }
 
-    /// Returns when what was written would outlive the machine.
-    ///
-    /// # Errors
-    /// What the system says. What was written before is in doubt from then on.
-    fn sync(&mut self) -> io::Result<()>;
+    /// What waits for the disk, also while the file is written.
+    fn syncer(&self) -> Arc<dyn Syncer>;
 
     /// Takes the lock; readers share it. Returns whether it was free.
     ///
@@ -146,6 +144,15 @@ pub trait RawFile: Debug + Send + Sync {
 
     /// Releases the lock.
     fn unlock(&self);
+}
+
+/// Waits for the disk under a file.
+pub trait Syncer: Debug + Send + Sync {
+    /// Returns when what was written before would outlive the machine.
+    ///
+    /// # Errors
+    /// What the system says. What was written before is in doubt from then on.
+    fn sync(&self) -> io::Result<()>;
 }
 
 /// Repeats partial writes until all bytes are written.

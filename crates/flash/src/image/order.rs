@@ -13,13 +13,26 @@
 //! So a crash leaves the state after some prefix of the calls, plus pages that no entry names. For a drive that stages nothing,
 //! it leaves the state at some virtual time: an operation that was issued after another had ended is not there without it. The
 //! design relies on the system to write a sector completely or not at all.
+//!
+//! A commit that has one wait for the disk may be begun and ended, with other calls between: it promises what was called before it began. Entries
+//! are written behind it if nothing was written meanwhile, and by a later commit otherwise.
 
 use super::ImageBacking;
 use super::error::{ImageError, ImageFault};
 use super::layout::MAGIC;
+use crate::backing::DiskWait;
 use crate::codec::{self, PageIdentity};
 use crate::rope::RopeRef;
 use crate::{BlockAddress, PageAddress, Span, UnitAddress, UnitImage};
+use std::sync::Arc;
+
+/// What of a commit is written, while it waits for the disk.
+#[derive(Debug)]
+pub(super) struct Begun {
+    writes: u64,
+    /// As [`Staging::written`](super::staging::Staging::written).
+    staged: (u64, u64),
+}
 
 impl ImageBacking {
     /// Writes what was gathered, after the erases that came before it.
@@ -142,6 +155,34 @@ impl ImageBacking {
             self.make_durable()?;
         }
         self.write_entries()
+    }
+
+    /// Writes what a commit makes safe, and gives what waits for the disk; none where the order asks for more than one wait, or for none.
+    pub(super) fn try_begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, ImageError> {
+        self.disk.check()?;
+        if !self.sync || self.is_new || self.loose_program_ends.is_some() {
+            return Ok(None);
+        }
+        self.write_staged()?;
+        if !self.has_loose_bytes {
+            return Ok(None);
+        }
+        let (wait, writes) = self.disk.begin_sync();
+        self.begun = Some(Begun { writes, staged: self.staging.written() });
+        Ok(Some(wait))
+    }
+
+    /// Ends the commit whose wait is over. If nothing was written meanwhile, it is as if it had not waited beside others; entries of pages
+    /// that were have to wait for a later commit. Whether there is nothing more to commit.
+    pub(super) fn try_end_commit(&mut self) -> Result<bool, ImageError> {
+        let Some(Begun { writes, staged }) = self.begun.take() else { return Ok(false) };
+        self.disk.end_sync(writes);
+        self.staging.synced_to(staged);
+        let is_all = self.disk.is_synced() && !self.staging.is_gathered();
+        if is_all {
+            self.try_commit()?;
+        }
+        Ok(is_all)
     }
 
     /// Makes the file an image that can be opened.

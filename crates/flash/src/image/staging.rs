@@ -251,6 +251,18 @@ impl Staging {
         self.sure_bytes = self.end;
     }
 
+    /// What was written so far: its epoch and its end.
+    pub(super) fn written(&self) -> (u64, u64) {
+        (self.epoch, self.end)
+    }
+
+    /// Notes that what was written up to then survives a crash.
+    pub(super) fn synced_to(&mut self, (epoch, end): (u64, u64)) {
+        if epoch == self.epoch {
+            self.sure_bytes = self.sure_bytes.max(end);
+        }
+    }
+
     /// The staged bytes on file.
     pub(super) fn read(&self, disk: &Disk) -> Result<Vec<u8>, ImageError> {
         let mut all = Vec::with_capacity(self.bytes as usize);

@@ -2,7 +2,7 @@
 //!
 //! If anything is wrong with the mapping, the system's own write reports it.
 
-use super::files::{Files, RawFile, write_zeros};
+use super::files::{Files, RawFile, Syncer, write_zeros};
 use kvssd_mapping::Mapping;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, retry_on_intr};
@@ -10,6 +10,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, IoSliceMut};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The files of the system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +29,7 @@ impl Files for SystemFiles {
 /// A file, and its mapped region.
 #[derive(Debug)]
 pub(super) struct SystemFile {
-    file: File,
+    file: Arc<File>,
     mapping: Option<Mapping>,
     /// Why nothing is mapped, when it was tried.
     note: Option<String>,
@@ -36,7 +37,13 @@ pub(super) struct SystemFile {
 
 impl SystemFile {
     pub(super) fn new(file: File) -> Self {
-        SystemFile { file, mapping: None, note: None }
+        SystemFile { file: Arc::new(file), mapping: None, note: None }
+    }
+}
+
+impl Syncer for File {
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
     }
 }
 
@@ -106,8 +113,8 @@ impl RawFile for SystemFile {
         self.file.write_at(bytes, at)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
-        self.file.sync_data()
+    fn syncer(&self) -> Arc<dyn Syncer> {
+        Arc::clone(&self.file) as Arc<dyn Syncer>
     }
 
     fn try_lock(&self, is_shared: bool) -> io::Result<bool> {

@@ -1,7 +1,8 @@
 //! A part of a file, used as if it were a file. The whole file has the lock.
 
-use super::files::RawFile;
+use super::files::{RawFile, Syncer};
 use std::io::{self, IoSliceMut};
+use std::sync::Arc;
 
 /// So many bytes of a file, from a place on.
 #[derive(Debug)]
@@ -73,8 +74,8 @@ impl RawFile for Window {
         self.file.staging_note()
     }
 
-    fn sync(&mut self) -> io::Result<()> {
-        self.file.sync()
+    fn syncer(&self) -> Arc<dyn Syncer> {
+        self.file.syncer()
     }
 
     fn try_lock(&self, _is_shared: bool) -> io::Result<bool> {

@@ -2,10 +2,12 @@
 
 use super::pages::PAGE_BYTES;
 use super::{DiskCall, Inner, SimulatedDisk, Strike, dead, full};
-use crate::RawFile;
+use crate::{RawFile, Syncer};
 use kvssd_types::Random;
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An open file of a process.
 #[derive(Debug)]
@@ -15,8 +17,43 @@ pub(super) struct Handle {
     pub(super) life: u64,
     pub(super) number: u64,
     pub(super) is_read_only: bool,
-    /// Those of the file's failed syncs that were told to who has opened it.
-    pub(super) failed_syncs: u64,
+    pub(super) syncer: Arc<HandleSyncer>,
+}
+
+/// What waits for the disk for whoever has opened a file.
+#[derive(Debug)]
+pub(super) struct HandleSyncer {
+    disk: SimulatedDisk,
+    path: PathBuf,
+    life: u64,
+    /// Those of the file's failed syncs that were told.
+    failed_syncs: AtomicU64,
+}
+
+impl HandleSyncer {
+    pub(super) fn new(disk: SimulatedDisk, path: PathBuf, life: u64, failed_syncs: u64) -> Self {
+        HandleSyncer { disk, path, life, failed_syncs: AtomicU64::new(failed_syncs) }
+    }
+}
+
+impl Syncer for HandleSyncer {
+    fn sync(&self) -> io::Result<()> {
+        let mut inner = self.disk.lock();
+        let called = inner.call(self.life, DiskCall::Sync, 0, 0);
+        let is_alive = !inner.is_killed && self.life == inner.life;
+        let file = inner.file(&self.path)?;
+        if called.is_err() && is_alive {
+            file.doubt();
+        }
+        let failed_before = self.failed_syncs.swap(file.failed_syncs, Ordering::Relaxed);
+        let strike = called?;
+        if strike != Some(Strike::KillWithin) {
+            file.sync();
+        }
+        let is_told = failed_before != file.failed_syncs;
+        inner.end(strike, ())?;
+        if is_told { Err(io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error())) } else { Ok(()) }
+    }
 }
 
 impl Handle {
@@ -113,22 +150,8 @@ impl RawFile for Handle {
         self.write(at, bytes, true)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
-        let mut inner = self.disk.lock();
-        let called = inner.call(self.life, DiskCall::Sync, 0, 0);
-        let is_alive = !inner.is_killed && self.life == inner.life;
-        let file = inner.file(&self.path)?;
-        if called.is_err() && is_alive {
-            file.doubt();
-        }
-        let failed_before = std::mem::replace(&mut self.failed_syncs, file.failed_syncs);
-        let strike = called?;
-        if strike != Some(Strike::KillWithin) {
-            file.sync();
-        }
-        let is_told = failed_before != self.failed_syncs;
-        inner.end(strike, ())?;
-        if is_told { Err(io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error())) } else { Ok(()) }
+    fn syncer(&self) -> Arc<dyn Syncer> {
+        Arc::clone(&self.syncer) as Arc<dyn Syncer>
     }
 
     fn try_lock(&self, is_shared: bool) -> io::Result<bool> {

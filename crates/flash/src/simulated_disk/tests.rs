@@ -61,7 +61,7 @@ fn a_machine_that_stops_keeps_what_was_synced_and_any_of_the_rest() {
         let disk = SimulatedDisk::new(seed);
         let mut file = file(&disk);
         file.write_at(0, &[1; 1024]).unwrap();
-        file.sync().unwrap();
+        file.syncer().sync().unwrap();
         disk.files().sync_name(Path::new(PATH)).unwrap();
         file.write_at(0, &[2; 1024]).unwrap();
         file.write_at(512, &[3; 512]).unwrap();
@@ -80,13 +80,13 @@ fn what_a_failed_sync_left_in_doubt_no_later_sync_makes_durable() {
         let disk = SimulatedDisk::new(seed);
         let mut file = file(&disk);
         file.set_length(8192).unwrap();
-        file.sync().unwrap();
+        file.syncer().sync().unwrap();
         disk.files().sync_name(Path::new(PATH)).unwrap();
         file.write_at(0, &[1; 10]).unwrap();
         disk.strike(disk.calls(), Strike::Fail);
-        assert!(file.sync().is_err());
+        assert!(file.syncer().sync().is_err());
         file.write_at(5000, &[2; 10]).unwrap();
-        file.sync().unwrap();
+        file.syncer().sync().unwrap();
         assert_eq!(bytes(&disk)[..10], [1; 10], "the process sees what it wrote");
         disk.lose_power();
         assert_eq!(bytes(&disk)[5000..5010], [2; 10]);
@@ -124,9 +124,9 @@ fn a_strike_waits_for_the_call_that_it_is_for() {
     let disk = SimulatedDisk::new(1);
     let mut file = file(&disk);
     disk.strike_next(disk.calls() + 2, DiskCall::Sync, Strike::Fail);
-    file.sync().unwrap();
+    file.syncer().sync().unwrap();
     file.write_at(0, b"a").unwrap();
     file.write_at(1, b"b").unwrap();
-    assert!(file.sync().is_err(), "the first sync behind two other calls");
-    file.sync().unwrap();
+    assert!(file.syncer().sync().is_err(), "the first sync behind two other calls");
+    file.syncer().sync().unwrap();
 }

@@ -4,7 +4,9 @@ use super::Engine;
 use crate::io::Io;
 use crate::journal::batch_sequence::BatchSequence;
 use crate::recovery::{self, MountReport};
+use kvssd_flash::DiskWait;
 use kvssd_types::{Command, KvError, Nanos};
+use std::sync::Arc;
 
 impl Engine {
     /// Formats an erased drive, so that it can be mounted.
@@ -83,6 +85,28 @@ impl Engine {
         let committed = self.commit_journal(at).and_then(|()| self.bound_held());
         self.share_dram();
         committed
+    }
+
+    /// Begins an [`Engine::commit`] whose wait for the disk others need not wait for, as [`Backing::begin_commit`](kvssd_flash::Backing::begin_commit).
+    ///
+    /// # Errors
+    /// What the medium answers.
+    pub fn begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, KvError> {
+        self.check_available()?;
+        let begun = self.media.flash.backing_mut().begin_commit().map_err(KvError::from);
+        self.note_failure(&begun);
+        begun
+    }
+
+    /// Ends a commit whose wait is over.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    pub fn end_commit(&mut self) -> Result<(), KvError> {
+        self.check_available()?;
+        let ended = self.media.flash.backing_mut().end_commit().map(|_| ()).map_err(KvError::from);
+        self.note_failure(&ended);
+        ended
     }
 
     /// Makes safe what was written while the medium held commits back

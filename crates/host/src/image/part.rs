@@ -1,12 +1,14 @@
 //! One partition of a drive in a file: threads that read go side by side; threads that change take turns, and share waits for the disk.
 
 use crate::Error;
-use crate::commits::{Announced, Commits};
+use crate::commits::{Commits, Counted};
 use crate::loose::Loose;
 use kvssd_device::Drive;
+use kvssd_flash::DiskWait;
 use kvssd_runtime::sync::{Turn, Turns};
 use kvssd_runtime::time::since_1970;
 use kvssd_types::{Command, KvError, NamespaceId, Nanos, Reply};
+use std::sync::Arc;
 
 /// A partition.
 pub(super) struct Part {
@@ -55,7 +57,7 @@ impl Part {
 
     /// Makes changes under a ticket of their own; returns when they are safe.
     pub(super) fn change<T>(&self, make: impl FnOnce(&mut State, u64) -> Result<T, Error>) -> Result<T, Error> {
-        let announced: Option<Announced<'_>> = self.commits.as_ref().map(Commits::announce);
+        let announced: Option<Counted<'_>> = self.commits.as_ref().map(Commits::announce);
         let mut state = self.lock()?;
         let ticket = state.executed + 1;
         let made = make(&mut state, ticket);
@@ -96,11 +98,24 @@ impl Part {
     /// With `sync`: waits until that change is committed.
     pub(super) fn wait(&self, ticket: u64) -> Result<(), Error> {
         let Some(commits) = &self.commits else { return Ok(()) };
-        commits.wait(ticket, || {
-            let mut state = self.lock()?;
-            state.commit()?;
-            Ok(state.executed)
-        })
+        commits.wait(ticket, || self.commit())
+    }
+
+    /// Makes safe what was executed. Other threads go on while this one waits for the disk. Returns the last change that is safe.
+    fn commit(&self) -> Result<u64, Error> {
+        let mut state = self.lock()?;
+        let executed = state.executed;
+        match state.begin_commit()? {
+            None => state.commit()?,
+            Some(disk) => {
+                drop(state);
+                let waited = disk.wait();
+                state = self.lock()?;
+                // Behind a wait that failed the commit tells why.
+                if waited.is_ok() { state.end_commit()? } else { state.commit()? }
+            }
+        }
+        Ok(executed)
     }
 
     /// Answers a command that changes no pair, if it can be answered beside other threads. Returns when what it shows is safe.
@@ -170,6 +185,21 @@ impl State {
     /// With `sync`: notes that namespaces change under that ticket.
     pub(super) fn note_other(&mut self, ticket: u64) {
         self.note(|loose| loose.note_other(ticket));
+    }
+
+    /// As [`Drive::begin_commit`].
+    fn begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, Error> {
+        let begun = self.drive.begin_commit().map_err(|error| self.failed(error, None))?;
+        if begun.is_some() {
+            self.note(Loose::begin);
+        }
+        Ok(begun)
+    }
+
+    fn end_commit(&mut self) -> Result<(), Error> {
+        self.drive.end_commit().map_err(|error| self.failed(error, None))?;
+        self.note(Loose::end);
+        Ok(())
     }
 
     pub(super) fn commit(&mut self) -> Result<(), Error> {

@@ -7,6 +7,7 @@ mod pair_cache;
 mod partitions;
 mod ranges;
 mod side_by_side;
+mod slow_disk;
 mod store;
 mod synced_pairs;
 mod transactions;

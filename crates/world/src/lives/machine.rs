@@ -7,7 +7,7 @@
 //! A process that was killed does nothing any more, whatever its destructors try; its locks are free, as the system sees to.
 
 use crate::{Process, World, is_unwinding, point};
-use kvssd_flash::{Files, RawFile, SimulatedDisk};
+use kvssd_flash::{Files, RawFile, SimulatedDisk, Syncer};
 use kvssd_runtime::thread;
 use kvssd_runtime::time::Duration;
 use std::io::{self, IoSliceMut};
@@ -100,6 +100,19 @@ impl Files for Machine {
     }
 }
 
+/// What waits for the disk for an open file.
+#[derive(Debug)]
+struct OpenSyncer {
+    machine: Machine,
+    syncer: Arc<dyn Syncer>,
+}
+
+impl Syncer for OpenSyncer {
+    fn sync(&self) -> io::Result<()> {
+        self.machine.call(|| self.syncer.sync())
+    }
+}
+
 impl RawFile for OpenFile {
     fn length_bytes(&self) -> io::Result<u64> {
         self.machine.call(|| self.file.length_bytes())
@@ -125,8 +138,8 @@ impl RawFile for OpenFile {
         self.machine.call(|| self.file.stage_at(at, bytes))
     }
 
-    fn sync(&mut self) -> io::Result<()> {
-        self.machine.call(|| self.file.sync())
+    fn syncer(&self) -> Arc<dyn Syncer> {
+        Arc::new(OpenSyncer { machine: self.machine.clone(), syncer: self.file.syncer() })
     }
 
     fn try_lock(&self, is_shared: bool) -> io::Result<bool> {

@@ -1,6 +1,6 @@
 //! Files that note which of their bytes were read: what a drive looks at while it is mounted and all its keys are read is what it needs.
 
-use kvssd_flash::{Files, RawFile, SystemFiles};
+use kvssd_flash::{Files, RawFile, Syncer, SystemFiles};
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::path::Path;
@@ -62,8 +62,8 @@ impl RawFile for TracedFile {
         self.file.write_at(at, bytes)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
-        self.file.sync()
+    fn syncer(&self) -> Arc<dyn Syncer> {
+        self.file.syncer()
     }
 
     fn try_lock(&self, is_shared: bool) -> io::Result<bool> {

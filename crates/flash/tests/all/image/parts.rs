@@ -264,15 +264,34 @@ fn after_a_failure_of_one_part_nothing_is_written_to_any() {
     }
 }
 
+#[test]
+fn a_wait_for_the_disk_that_failed_is_an_error_once_and_for_all() {
+    let (disk, path) = (SimulatedDisk::new(1), Path::new("drive.kv"));
+    let options = CreateOptions { sync: true, ..CREATE };
+    let mut images = ImageBacking::create_parts_in(&disk.files(), path, GEOMETRY, "", 1, options).unwrap();
+    let image = &mut images[0];
+    image.commit().unwrap();
+    image.stage(b"more", Nanos::ZERO).unwrap();
+    let wait = image.begin_commit().unwrap().expect("something is to be made durable");
+    image.stage(b"and more", Nanos::ZERO).unwrap();
+    disk.strike_next(disk.calls(), DiskCall::Sync, Strike::Fail);
+    let text = wait.wait().unwrap_err().to_string();
+    assert!(text.contains("cannot make what was written durable: "), "{text}");
+    for _ in 0..2 {
+        assert_eq!(image.commit().unwrap_err().to_string(), text);
+        assert_eq!(image.begin_commit().unwrap_err().to_string(), text);
+    }
+}
+
 /// A sync that fails leaves in doubt what others have written, who have opened the file as well: the next sync of each says so.
 #[test]
 fn who_else_has_the_file_open_is_told_of_a_sync_that_failed() {
     let (disk, path) = (SimulatedDisk::new(1), Path::new("a"));
-    let mut one = disk.files().create_new(path).unwrap();
+    let one = disk.files().create_new(path).unwrap();
     let mut other = disk.files().open(path, false).unwrap();
     other.write_at(0, b"in doubt").unwrap();
     disk.strike(disk.calls(), Strike::Fail);
-    assert!(one.sync().is_err() && other.sync().is_err(), "each is told");
-    assert!(one.sync().is_ok() && other.sync().is_ok(), "once");
-    assert!(disk.files().open(path, false).unwrap().sync().is_ok());
+    assert!(one.syncer().sync().is_err() && other.syncer().sync().is_err(), "each is told");
+    assert!(one.syncer().sync().is_ok() && other.syncer().sync().is_ok(), "once");
+    assert!(disk.files().open(path, false).unwrap().syncer().sync().is_ok());
 }

@@ -9,8 +9,8 @@
 use super::GEOMETRY;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{
-    Backing, BlockAddress, BlockState, CreateOptions, DieId, Files, ImageBacking, OpenOptions, PageAddress, RawFile,
-    SECTOR_BYTES, Span, SuperblockId, SystemFiles, UnitAddress, UnitBuilder,
+    Backing, BlockAddress, BlockState, CreateOptions, DieId, DiskWait, Files, ImageBacking, OpenOptions, PageAddress,
+    RawFile, SECTOR_BYTES, Span, SuperblockId, Syncer, SystemFiles, UnitAddress, UnitBuilder,
 };
 use kvssd_types::{Nanos, Random};
 use std::collections::BTreeMap;
@@ -51,6 +51,16 @@ impl Files for Recorded {
     }
 }
 
+#[derive(Debug)]
+struct RecordedSyncer(History);
+
+impl Syncer for RecordedSyncer {
+    fn sync(&self) -> io::Result<()> {
+        self.0.lock().unwrap().push(Event::Sync);
+        Ok(())
+    }
+}
+
 impl RawFile for RecordedFile {
     fn length_bytes(&self) -> io::Result<u64> {
         self.0.length_bytes()
@@ -73,9 +83,8 @@ impl RawFile for RecordedFile {
         self.0.write_at(at, bytes)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
-        self.1.lock().unwrap().push(Event::Sync);
-        Ok(())
+    fn syncer(&self) -> Arc<dyn Syncer> {
+        Arc::new(RecordedSyncer(self.1.clone()))
     }
 
     fn try_lock(&self, is_shared: bool) -> io::Result<bool> {
@@ -156,6 +165,8 @@ struct Life {
     stages: bool,
     done: Vec<Done>,
     state: State,
+    /// The act that began a commit, and what waits for the disk, until it has.
+    begun: Option<(u32, Option<Arc<dyn DiskWait>>)>,
     now: Nanos,
     last_end: Nanos,
 }
@@ -169,17 +180,47 @@ impl Life {
     fn act(&mut self, number: u32) {
         let begun = self.written();
         let which = self.random.below(BLOCKS as u64) as usize;
-        let act = match self.random.below(12) {
+        let mut number = number;
+        let act = match self.random.below(16) {
             0..4 if self.stages => self.stage(number),
             4 if self.stages => self.restage(number),
             0..10 if self.state.blocks[which].1.len() < 3 => self.program(number, which),
             0..10 => self.erase(which),
-            _ => {
-                self.image.commit().unwrap();
-                Act::Commit
-            }
+            10..12 => self.commit(),
+            _ => match self.go_on_with_commit(number) {
+                None => return,
+                Some(begun) => {
+                    number = begun;
+                    Act::Commit
+                }
+            },
         };
         self.done.push(Done { number, act, begun, ended: self.written() });
+    }
+
+    fn commit(&mut self) -> Act {
+        self.image.commit().unwrap();
+        Act::Commit
+    }
+
+    /// Begins a commit, waits for the disk or ends it, one after the other, with other acts between. What is promised by that: all up to which act.
+    fn go_on_with_commit(&mut self, number: u32) -> Option<u32> {
+        match self.begun.take() {
+            None => match self.image.begin_commit().unwrap() {
+                None => {
+                    self.commit();
+                    return Some(number);
+                }
+                wait => self.begun = Some((number, wait)),
+            },
+            Some((begun, Some(wait))) => {
+                wait.wait().unwrap();
+                self.begun = Some((begun, None));
+                return Some(begun);
+            }
+            Some((_, None)) => _ = self.image.end_commit().unwrap(),
+        }
+        None
     }
 
     fn stage(&mut self, number: u32) -> Act {
@@ -386,7 +427,7 @@ fn begin(
     let lives = images.into_iter().zip(&before).map(|(image, before)| {
         let (random, history, now) = (Random::new(random.bits()), history.clone(), Nanos::ZERO);
         let (done, state) = (Vec::new(), before.clone());
-        let mut life = Life { image, history, random, stages, done, state, now, last_end: now };
+        let mut life = Life { image, history, random, stages, done, state, begun: None, now, last_end: now };
         if stages && before.staged.is_empty() {
             *number += 1;
             life.stage(*number);
