@@ -28,7 +28,9 @@ pub(super) struct Disk {
     /// Writes so far, and those of them that outlive the machine.
     writes: u64,
     writes_synced: u64,
-    disk_wait: Arc<ImageWait>,
+    /// What waits beside others, once it was asked for. It opens the file again: the system reports a failed sync once to each open file, and of
+    /// two syncs at a time both must see it.
+    disk_wait: Option<Arc<ImageWait>>,
     /// The first failure, of any part.
     failure: Arc<OnceLock<ImageError>>,
     /// The file that this is a part of.
@@ -43,19 +45,13 @@ pub(super) struct ImageWait {
     failure: Arc<OnceLock<ImageError>>,
 }
 
-impl ImageWait {
-    fn sync(&self, what: &str) -> Result<(), ImageError> {
-        self.syncer.sync().map_err(|error| {
-            let error = ImageError { path: self.path.clone(), fault: failed(what, &error) };
-            let _ = self.failure.set(error.clone());
-            error
-        })
-    }
-}
-
 impl DiskWait for ImageWait {
     fn wait(&self) -> Result<(), MediaError> {
-        Ok(self.sync("make what was written durable")?)
+        self.syncer.sync().map_err(|error| {
+            let error = ImageError { path: self.path.clone(), fault: not_durable(&error) };
+            let _ = self.failure.set(error.clone());
+            error.into()
+        })
     }
 }
 
@@ -85,7 +81,7 @@ impl Disk {
                 _ => failed("create it", &error),
             })
         })?;
-        let mut disk = Disk::new(files, file, path, false, Arc::default());
+        let mut disk = Disk::new(files, file, path, false);
         disk.begin().inspect_err(|_| {
             // The file was made just now and holds nothing. The disk's error was reported already.
             let _ = files.remove(path);
@@ -114,7 +110,7 @@ impl Disk {
             return Err(fail(ImageFault::NotAFile));
         }
         let file = files.open(path, is_read_only).map_err(cannot_open)?;
-        let disk = Disk::new(files, file, path, is_read_only, Arc::default());
+        let disk = Disk::new(files, file, path, is_read_only);
         match disk.file.try_lock(is_read_only) {
             Ok(true) => Ok(disk),
             Ok(false) => Err(fail(ImageFault::Locked { holder: disk.holder() })),
@@ -122,14 +118,7 @@ impl Disk {
         }
     }
 
-    fn new(
-        files: &Arc<dyn Files>,
-        file: Box<dyn RawFile>,
-        path: &Path,
-        is_read_only: bool,
-        failure: Arc<OnceLock<ImageError>>,
-    ) -> Disk {
-        let disk_wait = ImageWait { syncer: file.syncer(), path: path.to_owned(), failure: Arc::clone(&failure) };
+    fn new(files: &Arc<dyn Files>, file: Box<dyn RawFile>, path: &Path, is_read_only: bool) -> Disk {
         Disk {
             files: Arc::clone(files),
             file,
@@ -138,8 +127,8 @@ impl Disk {
             is_read_only,
             writes: 0,
             writes_synced: 0,
-            disk_wait: Arc::new(disk_wait),
-            failure,
+            disk_wait: None,
+            failure: Arc::default(),
             whole: None,
         }
     }
@@ -223,7 +212,7 @@ impl Disk {
     pub(super) fn sync(&mut self) -> Result<(), ImageError> {
         self.check()?;
         if !self.is_synced() {
-            self.disk_wait.sync("make what was written durable")?;
+            self.file.syncer().sync().map_err(|error| self.fail(not_durable(&error)))?;
             self.writes_synced = self.writes;
         }
         Ok(())
@@ -234,9 +223,24 @@ impl Disk {
         self.writes == self.writes_synced
     }
 
-    /// What waits until everything that was written so far would outlive the machine, and how much that is.
-    pub(super) fn begin_sync(&self) -> (Arc<ImageWait>, u64) {
-        (Arc::clone(&self.disk_wait), self.writes)
+    /// What waits until everything that was written so far would outlive the machine, and how much that is. None where the file cannot be opened
+    /// again, because it has lost its name for example.
+    pub(super) fn begin_sync(&mut self) -> Option<(Arc<ImageWait>, u64)> {
+        if self.disk_wait.is_none() {
+            let again = self.again().ok()?;
+            let (path, failure) = (self.path.clone(), Arc::clone(&self.failure));
+            self.disk_wait = Some(Arc::new(ImageWait { syncer: again.syncer(), path, failure }));
+        }
+        self.disk_wait.clone().map(|wait| (wait, self.writes))
+    }
+
+    /// The file, opened once more.
+    fn again(&self) -> io::Result<Box<dyn RawFile>> {
+        let file = self.files.open(&self.path, self.is_read_only)?;
+        if file.identity()? != self.file.identity()? {
+            return Err(io::Error::other("another file has taken its place"));
+        }
+        Ok(file)
     }
 
     /// Notes that so many writes outlive the machine.
@@ -247,7 +251,7 @@ impl Disk {
     /// Makes durable what was found in the file, even if the file is only read, and also the file's name: the process that made it may have been
     /// killed before that was durable.
     pub(super) fn sync_found(&mut self) -> Result<(), ImageError> {
-        self.disk_wait.sync("make what was found durable")?;
+        self.file.syncer().sync().map_err(|error| self.fail(failed("make what was found durable", &error)))?;
         self.sync_name()
     }
 
@@ -312,16 +316,9 @@ impl Disk {
 impl Whole {
     fn part(whole: &Arc<Whole>, begin: u64, bytes: u64) -> Result<Disk, ImageError> {
         let Disk { files, path, is_read_only, .. } = &whole.disk;
-        let again = || {
-            let file = files.open(path, *is_read_only)?;
-            if file.identity()? != whole.disk.file.identity()? {
-                return Err(io::Error::other("another file has taken its place"));
-            }
-            Ok(file)
-        };
-        let file = again().map_err(|error| whole.disk.error(failed("open it once more", &error)))?;
-        let (file, failure) = (Box::new(Window::new(file, begin, bytes)), Arc::clone(&whole.disk.failure));
-        let mut part = Disk::new(files, file, path, *is_read_only, failure);
+        let file = whole.disk.again().map_err(|error| whole.disk.error(failed("open it once more", &error)))?;
+        let mut part = Disk::new(files, Box::new(Window::new(file, begin, bytes)), path, *is_read_only);
+        part.failure = Arc::clone(&whole.disk.failure);
         part.whole = Some(Arc::clone(whole));
         Ok(part)
     }
@@ -344,6 +341,11 @@ impl Drop for Disk {
         }
         self.file.unlock();
     }
+}
+
+/// The fault that a sync failed.
+fn not_durable(error: &io::Error) -> ImageFault {
+    failed("make what was written durable", error)
 }
 
 /// The fault that the system could not do `what`.

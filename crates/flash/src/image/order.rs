@@ -167,7 +167,7 @@ impl ImageBacking {
         if !self.has_loose_bytes {
             return Ok(None);
         }
-        let (wait, writes) = self.disk.begin_sync();
+        let Some((wait, writes)) = self.disk.begin_sync() else { return Ok(None) };
         self.begun = Some(Begun { writes, staged: self.staging.written() });
         Ok(Some(wait))
     }

@@ -283,6 +283,23 @@ fn a_wait_for_the_disk_that_failed_is_an_error_once_and_for_all() {
     }
 }
 
+/// Of two syncs at a time the system tells one open file of the failure of both.
+#[test]
+fn a_sync_that_failed_during_a_wait_for_the_disk_fails_the_wait() {
+    let (disk, path) = (SimulatedDisk::new(1), Path::new("drive.kv"));
+    let options = CreateOptions { sync: true, ..CREATE };
+    let mut images = ImageBacking::create_parts_in(&disk.files(), path, GEOMETRY, "", 1, options).unwrap();
+    let image = &mut images[0];
+    image.commit().unwrap();
+    image.stage(b"more", Nanos::ZERO).unwrap();
+    let wait = image.begin_commit().unwrap().expect("something is to be made durable");
+    image.stage(b"and more", Nanos::ZERO).unwrap();
+    disk.strike_next(disk.calls(), DiskCall::Sync, Strike::Fail);
+    let text = image.erase(block(0), Span::NONE).unwrap_err().to_string();
+    assert!(text.contains("cannot make what was written durable: "), "{text}");
+    assert!(wait.wait().is_err());
+}
+
 /// A sync that fails leaves in doubt what others have written, who have opened the file as well: the next sync of each says so.
 #[test]
 fn who_else_has_the_file_open_is_told_of_a_sync_that_failed() {
