@@ -100,10 +100,6 @@ impl RawFile for SlowFile {
         self.file.length_bytes()
     }
 
-    fn identity(&self) -> io::Result<(u64, u64)> {
-        self.file.identity()
-    }
-
     fn set_length(&mut self, bytes: u64) -> io::Result<()> {
         self.file.set_length(bytes)
     }

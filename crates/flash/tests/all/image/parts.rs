@@ -1,7 +1,7 @@
 //! Several parts in one file: each an array by itself, with one lock, one creation and one failure for all.
 
 use super::*;
-use kvssd_flash::{DiskCall, Files, SimulatedDisk, Strike, SystemFiles};
+use kvssd_flash::{DiskCall, DiskWait, Files, SimulatedDisk, Strike, SystemFiles};
 use std::sync::Arc;
 
 const PART_BYTES: usize = 2 << 20;
@@ -264,17 +264,21 @@ fn after_a_failure_of_one_part_nothing_is_written_to_any() {
     }
 }
 
-#[test]
-fn a_wait_for_the_disk_that_failed_is_an_error_once_and_for_all() {
-    let (disk, path) = (SimulatedDisk::new(1), Path::new("drive.kv"));
-    let options = CreateOptions { sync: true, ..CREATE };
-    let mut images = ImageBacking::create_parts_in(&disk.files(), path, GEOMETRY, "", 1, options).unwrap();
-    let image = &mut images[0];
+/// An image whose commit waits for a disk that fails its next sync, and what waits; more is staged behind it.
+fn waiting(disk: &SimulatedDisk) -> (ImageBacking, Arc<dyn DiskWait>) {
+    let (path, options) = (Path::new("drive.kv"), CreateOptions { sync: true, ..CREATE });
+    let mut image = ImageBacking::create_parts_in(&disk.files(), path, GEOMETRY, "", 1, options).unwrap().remove(0);
     image.commit().unwrap();
     image.stage(b"more", Nanos::ZERO).unwrap();
     let wait = image.begin_commit().unwrap().expect("something is to be made durable");
     image.stage(b"and more", Nanos::ZERO).unwrap();
     disk.strike_next(disk.calls(), DiskCall::Sync, Strike::Fail);
+    (image, wait)
+}
+
+#[test]
+fn a_wait_for_the_disk_that_failed_is_an_error_once_and_for_all() {
+    let (mut image, wait) = waiting(&SimulatedDisk::new(1));
     let text = wait.wait().unwrap_err().to_string();
     assert!(text.contains("cannot make what was written durable: "), "{text}");
     for _ in 0..2 {
@@ -286,18 +290,28 @@ fn a_wait_for_the_disk_that_failed_is_an_error_once_and_for_all() {
 /// Of two syncs at a time the system tells one open file of the failure of both.
 #[test]
 fn a_sync_that_failed_during_a_wait_for_the_disk_fails_the_wait() {
-    let (disk, path) = (SimulatedDisk::new(1), Path::new("drive.kv"));
-    let options = CreateOptions { sync: true, ..CREATE };
-    let mut images = ImageBacking::create_parts_in(&disk.files(), path, GEOMETRY, "", 1, options).unwrap();
-    let image = &mut images[0];
-    image.commit().unwrap();
-    image.stage(b"more", Nanos::ZERO).unwrap();
-    let wait = image.begin_commit().unwrap().expect("something is to be made durable");
-    image.stage(b"and more", Nanos::ZERO).unwrap();
-    disk.strike_next(disk.calls(), DiskCall::Sync, Strike::Fail);
+    let (mut image, wait) = waiting(&SimulatedDisk::new(1));
     let text = image.erase(block(0), Span::NONE).unwrap_err().to_string();
     assert!(text.contains("cannot make what was written durable: "), "{text}");
     assert!(wait.wait().is_err());
+}
+
+/// It cannot be opened again to wait for the disk: whoever commits waits with the image in hand.
+#[test]
+fn an_image_whose_file_has_lost_its_name_is_committed_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, options) = (folder.path().join("drive.kv"), CreateOptions { sync: true, ..CREATE });
+    let mut image = ImageBacking::create(&path, GEOMETRY, "", options).unwrap();
+    image.commit().unwrap();
+    let mut commit = || {
+        image.stage(b"more", Nanos::ZERO).unwrap();
+        assert!(image.begin_commit().unwrap().is_none());
+        image.commit().unwrap();
+    };
+    std::fs::rename(&path, folder.path().join("renamed.kv")).unwrap();
+    commit();
+    std::fs::write(&path, b"another").unwrap();
+    commit();
 }
 
 /// A sync that fails leaves in doubt what others have written, who have opened the file as well: the next sync of each says so.

@@ -177,10 +177,9 @@ impl Life {
         self.history.lock().unwrap().len()
     }
 
-    fn act(&mut self, number: u32) {
+    fn act(&mut self, mut number: u32) {
         let begun = self.written();
         let which = self.random.below(BLOCKS as u64) as usize;
-        let mut number = number;
         let act = match self.random.below(16) {
             0..4 if self.stages => self.stage(number),
             4 if self.stages => self.restage(number),
