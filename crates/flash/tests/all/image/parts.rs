@@ -282,6 +282,7 @@ fn a_wait_for_the_disk_that_failed_is_an_error_once_and_for_all() {
     let text = wait.wait().unwrap_err().to_string();
     assert!(text.contains("cannot make what was written durable: "), "{text}");
     for _ in 0..2 {
+        assert_eq!(image.stage(b"later", Nanos::ZERO).unwrap_err().to_string(), text, "before anybody syncs again");
         assert_eq!(image.commit().unwrap_err().to_string(), text);
         assert_eq!(image.begin_commit().unwrap_err().to_string(), text);
     }
