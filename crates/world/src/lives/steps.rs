@@ -182,7 +182,8 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// That a drive which has no room for a change is half full at the least, where all of it is one partition's, of small values and of this program.
+    /// That a drive which has no room for a change is half full at the least, or an index of its design, where all of it is one partition's,
+    /// of small values and of this program.
     fn is_full_for(&self, change: &Change) -> Result<(), End> {
         let Hardware { design, profile, create, .. } = self.hardware;
         let has_foreign = self.foreign.iter().any(|pairs| !pairs.is_empty());
@@ -195,7 +196,9 @@ impl Program<'_> {
             .chain(changed.iter().filter_map(|(_, _, content)| content.as_ref()))
             .map(|content| content.bytes as u64 + BESIDE_VALUE_BYTES);
         let (bytes, capacity_bytes) = (pairs.sum::<u64>(), design.capacity_bytes(profile));
-        if 2 * bytes < capacity_bytes {
+        let is_too_many = |most| self.model.spaces().values().any(|pairs| (pairs.len() + changed.len()) as u64 > most);
+        let is_index_full = design.pairs_max(profile).is_some_and(is_too_many);
+        if 2 * bytes < capacity_bytes && !is_index_full {
             let why = format!("{bytes} bytes of pairs at the most are too many for {capacity_bytes}");
             return Err(self.end("full", &why));
         }
