@@ -39,6 +39,8 @@ pub struct NamespaceInfo {
     pub is_ordered: bool,
     /// How full it is; `capacity_bytes` are its quota, or what the drive has for all.
     pub utilization: Utilization,
+    /// The most pairs that its index takes; `None` where only flash or DRAM limits that, or it is not known.
+    pub pairs_max: Option<u64>,
     /// DRAM of its index.
     pub dram: DramUse,
 }
@@ -230,6 +232,11 @@ impl Namespaces {
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Namespace> {
         self.all.iter_mut()
+    }
+
+    /// The most pairs that an index of that kind takes on this drive.
+    pub(crate) fn pairs_max(&self, kind: &IndexChoice) -> Option<u64> {
+        kind.plan().pairs_max(&self.maker.room)
     }
 
     /// Makes `io` work on a namespace from here on, and returns its index. `None`, and `io` stays as it is, if there is no such namespace any more.

@@ -54,7 +54,7 @@ pub enum Error {
     /// The drive is full, or its index takes no more pairs, or the namespace's quota is used up: deletes make room. Or the pair is larger than
     /// the budget of its cache, of which each partition of an image has a share.
     #[error(
-        "it is full: for this pair too little is left of the drive, its index, the memory for that, the namespace's quota or its cache; deletes make room, and kvssd stat shows what is taken"
+        "it is full: for this pair too little is left of the drive, its index, the memory for that, the namespace's quota or its cache; deletes make room, and kvssd stat and kvssd namespace list show what is taken"
     )]
     Full,
     /// On the wire: this host's quota is full, whatever the drive has. Deletes make room.

@@ -243,6 +243,7 @@ fn named_info(entry: &NamespaceEntry) -> NamespaceInfo {
         birth: entry.birth().into(),
         index: text(&entry.index).unwrap_or_default().into(),
         utilization,
+        pairs_max: None,
         dram: DramUse::default(),
     }
 }
@@ -261,6 +262,7 @@ fn namespace_info(id: NamespaceId, identify: &IdentifyKvNamespace) -> NamespaceI
         index: "".into(),
         is_ordered: false,
         utilization,
+        pairs_max: None,
         dram: DramUse::default(),
     }
 }

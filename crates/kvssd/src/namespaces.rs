@@ -57,7 +57,8 @@ fn set_cache(options: &SetCacheOptions) -> Outcome {
 /// Prints the namespaces.
 fn list(image: &Path) -> Outcome {
     let namespaces = open_to_read(image)?.namespaces().map_err(Failure::of_store(image))?;
-    let head = ["number", "name", "index", "keys", "pairs", "pair bytes", "live bytes", "quota bytes", "cache"];
+    let head =
+        ["number", "name", "index", "keys", "pairs", "pairs max", "pair bytes", "live bytes", "quota bytes", "cache"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(namespaces.iter().map(row));
     print(&columns(&rows))
@@ -67,6 +68,7 @@ fn row(info: &NamespaceInfo) -> Vec<String> {
     let NamespaceAttributes { name, parameters, quota_bytes, cache, .. } = &info.attributes;
     let parameters = parameters.iter().map(|(key, value)| format!(" {key}={value}"));
     let nothing = || "-".to_owned();
+    let number = |number: Option<u64>| number.map_or_else(nothing, |number| number.to_string());
     // A drive of another make does not say what its indexes are, nor how many pairs a namespace has.
     let told = |text: String| if info.index.is_empty() { nothing() } else { text };
     vec![
@@ -75,9 +77,10 @@ fn row(info: &NamespaceInfo) -> Vec<String> {
         told(format!("{}{}", info.index, parameters.collect::<String>())),
         told(if info.is_ordered { "ordered" } else { "hashed" }.to_owned()),
         told(info.utilization.pairs.to_string()),
+        number(info.pairs_max),
         told(info.utilization.pair_bytes.to_string()),
         info.utilization.live_bytes.to_string(),
-        quota_bytes.map_or_else(nothing, |bytes| bytes.to_string()),
+        number(*quota_bytes),
         cache.as_ref().map_or_else(nothing, ToString::to_string),
     ]
 }

@@ -23,6 +23,7 @@ pub(crate) fn dict_of_namespace<'py>(py: Python<'py>, info: &NamespaceInfo) -> P
     dict.set_item("is_ordered", is_ordered)?;
     dict.set_item("birth", birth)?;
     dict.set_item("quota_bytes", attributes.quota_bytes)?;
+    dict.set_item("pairs_max", info.pairs_max)?;
     dict.set_item("cache", attributes.cache.as_ref().map(ToString::to_string))?;
     dict.update(dict_of!(py, utilization; pairs, pair_bytes, live_bytes, capacity_bytes).as_mapping())?;
     Ok(dict)

@@ -257,6 +257,7 @@ def test_namespaces_have_keys_of_their_own(store: kvssd.Store) -> None:
     assert b"alice" not in store and b"alice" not in hashed and len(accounts) == 1
     assert [info["name"] for info in store.namespaces()] == [None, "accounts", "hashed"]
     assert store.namespace(2)[b"alice"] == b"70" and store.namespace("hashed").info()["quota_bytes"] == 1 << 20
+    assert store.namespace("hashed").info()["pairs_max"] is None
     store.delete_namespace("accounts")
     with pytest.raises(kvssd.NamespaceError):
         accounts[b"alice"]

@@ -99,6 +99,7 @@ impl Partitions<'_> {
                     |other: &&NamespaceInfo| other.id == info.id && other.attributes.name == info.attributes.name;
                 let other = infos.iter().find(is_same)?;
                 info.utilization = info.utilization.plus(&other.utilization);
+                info.pairs_max = info.pairs_max.zip(other.pairs_max).map(|(most, more)| most.saturating_add(more));
                 info.dram = std::mem::take(&mut info.dram).plus(&other.dram);
             }
             let NamespaceAttributes { quota_bytes, cache, .. } = &mut info.attributes;

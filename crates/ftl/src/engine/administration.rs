@@ -260,6 +260,7 @@ impl Engine {
             index: namespace.kind.plan().name().into(),
             is_ordered: namespace.is_ordered,
             utilization: Utilization { live_bytes, capacity_bytes, ..namespace.utilization },
+            pairs_max: self.namespaces.pairs_max(&namespace.kind),
             dram,
         }
     }

@@ -164,3 +164,15 @@ fn an_index_without_a_list_keeps_large_values_and_caches_and_can_go() {
     assert_eq!(done(&desk, &["get", "drive.kv", "large"], b""), large);
     assert!(message(&desk, &["list", "drive.kv"], 2).contains("built without iterators"));
 }
+
+#[test]
+fn who_is_told_that_it_is_full_finds_what_is() {
+    let desk = desk_with_image("kaml");
+    let pairs: String = (0..20_000).map(|number| format!("key{number:05},value\n")).collect();
+    desk.put("pairs.csv", &pairs);
+    let said = message(&desk, &["load", "drive.kv", "pairs.csv"], 3);
+    assert!(said.contains("its index") && said.contains("kvssd namespace list show what is taken"), "{said}");
+    let first = listed(&desk, "1").unwrap();
+    assert_eq!(first[4], first[5], "the table has no slot left");
+    assert_eq!(listed(&desk_with_image("plus"), "1").unwrap()[5], "-");
+}

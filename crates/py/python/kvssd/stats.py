@@ -14,6 +14,7 @@ class NamespaceInfo(TypedDict):
     is_ordered: bool
     birth: int
     quota_bytes: Optional[int]
+    pairs_max: Optional[int]
     cache: Optional[str]
     pairs: int
     pair_bytes: int
