@@ -224,12 +224,13 @@ impl Disk {
     }
 
     /// What waits until everything that was written so far would outlive the machine, and how much that is. None where the file cannot be opened
-    /// again, because it has lost its name for example.
+    /// again, because it has lost its name for example; and the first time, since who opens it now is not told of what has failed before.
     pub(super) fn begin_sync(&mut self) -> Option<(Arc<ImageWait>, u64)> {
         if self.disk_wait.is_none() {
             let again = self.again().ok()?;
             let (path, failure) = (self.path.clone(), Arc::clone(&self.failure));
             self.disk_wait = Some(Arc::new(ImageWait { syncer: again.syncer(), path, failure }));
+            return None;
         }
         self.disk_wait.clone().map(|wait| (wait, self.writes))
     }

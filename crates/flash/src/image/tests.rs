@@ -64,6 +64,9 @@ fn after_a_write_that_failed_nothing_is_written_and_everything_can_be_read() {
 #[test]
 fn what_is_staged_during_a_wait_for_the_disk_is_not_sure_behind_it() {
     let (directory, mut image) = image(true);
+    image.stage(b"first", Nanos::ZERO).unwrap();
+    assert!(image.begin_commit().unwrap().is_none());
+    image.commit().unwrap();
     image.stage(b"AAAA", Nanos::ZERO).unwrap();
     let wait = image.begin_commit().unwrap().expect("A is to be made durable");
     let chunk_at = image.layout.staging_offset + image.staging.end;
@@ -79,7 +82,7 @@ fn what_is_staged_during_a_wait_for_the_disk_is_not_sure_behind_it() {
     assert_eq!(bytes[chunk_at as usize + 24..][..4], *b"BBBB");
     bytes[chunk_at as usize + 24] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    assert_eq!(ImageBacking::open(&path, WRITABLE).unwrap().0.staged().unwrap(), b"AAAA");
+    assert_eq!(ImageBacking::open(&path, WRITABLE).unwrap().0.staged().unwrap(), b"firstAAAA");
     // A is sure.
     bytes[chunk_at as usize - 8] ^= 1;
     fs::write(&path, &bytes).unwrap();

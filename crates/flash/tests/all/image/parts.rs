@@ -269,6 +269,9 @@ fn waiting(disk: &SimulatedDisk) -> (ImageBacking, Arc<dyn DiskWait>) {
     let (path, options) = (Path::new("drive.kv"), CreateOptions { sync: true, ..CREATE });
     let mut image = ImageBacking::create_parts_in(&disk.files(), path, GEOMETRY, "", 1, options).unwrap().remove(0);
     image.commit().unwrap();
+    image.stage(b"first", Nanos::ZERO).unwrap();
+    assert!(image.begin_commit().unwrap().is_none(), "the first wait is that of a commit");
+    image.commit().unwrap();
     image.stage(b"more", Nanos::ZERO).unwrap();
     let wait = image.begin_commit().unwrap().expect("something is to be made durable");
     image.stage(b"and more", Nanos::ZERO).unwrap();
@@ -295,6 +298,24 @@ fn a_sync_that_failed_during_a_wait_for_the_disk_fails_the_wait() {
     let text = image.erase(block(0), Span::NONE).unwrap_err().to_string();
     assert!(text.contains("cannot make what was written durable: "), "{text}");
     assert!(wait.wait().is_err());
+}
+
+/// The system tells a failed sync to those who have the file open: who opens it later to wait for the disk is not told.
+#[test]
+fn a_sync_that_failed_before_the_first_wait_for_the_disk_is_not_forgotten() {
+    let (disk, path, options) = (SimulatedDisk::new(1), Path::new("drive.kv"), CreateOptions { sync: true, ..CREATE });
+    let mut image = ImageBacking::create_parts_in(&disk.files(), path, GEOMETRY, "", 1, options).unwrap().remove(0);
+    image.commit().unwrap();
+    image.stage(b"more", Nanos::ZERO).unwrap();
+    image.program(UnitAddress(0), unit(0), Span::NONE).unwrap();
+    let other = disk.files().open(path, false).unwrap();
+    disk.strike_next(disk.calls(), DiskCall::Sync, Strike::Fail);
+    assert!(other.syncer().sync().is_err());
+    let committed = match image.begin_commit().unwrap() {
+        Some(wait) => wait.wait().and_then(|()| image.end_commit()).map(|_| ()),
+        None => image.commit(),
+    };
+    assert!(committed.is_err(), "what is in doubt is not committed");
 }
 
 /// It cannot be opened again to wait for the disk: whoever commits waits with the image in hand.
