@@ -91,6 +91,8 @@ pub(crate) struct Caches {
     is_measured: bool,
     /// The evicted keys, if somebody asks for them.
     left: Option<Vec<OwnedKey>>,
+    /// Pairs that left since the drive was opened.
+    pairs_left: u64,
     /// Pairs that the last command should have evicted and could not.
     overdue: Vec<(NamespaceId, LeavingPair)>,
 }

@@ -88,8 +88,11 @@ impl Image {
         look: impl FnOnce(&mut Partitions<'_>) -> Result<T, KvError>,
     ) -> Result<T, Error> {
         let mut states = self.lock()?;
-        let tickets: Vec<Option<u64>> = states.iter().map(|state| seen(state)).collect();
+        let before: Vec<(Option<u64>, u64)> =
+            states.iter().map(|state| (seen(state), state.drive.pairs_left())).collect();
         let found = in_all(&mut states, look);
+        let after = states.iter_mut().zip(before).map(|(state, (seen, left))| seen.max(state.note_left(left)));
+        let tickets: Vec<Option<u64>> = after.collect();
         drop(states);
         let seen = self.parts.iter().zip(tickets).filter_map(|(part, ticket)| Some((part, ticket?)));
         seen.into_iter().try_for_each(|(part, ticket)| part.wait(ticket))?;

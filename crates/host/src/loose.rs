@@ -55,6 +55,11 @@ impl Loose {
         self.executed.note(ticket, namespace, command);
     }
 
+    /// Notes that pairs leave caches under that ticket: who finds none of a key waits for the last change of all.
+    pub(crate) fn note_left(&mut self, ticket: u64) {
+        self.executed.last = Some(ticket);
+    }
+
     /// Notes that namespaces change under that ticket.
     pub(crate) fn note_other(&mut self, ticket: u64) {
         self.executed.note_other(ticket);

@@ -24,6 +24,7 @@ impl Caches {
             is_read_only,
             is_measured: false,
             left: None,
+            pairs_left: 0,
             overdue: Vec::new(),
         };
         for info in engine.namespaces() {
@@ -46,6 +47,11 @@ impl Caches {
     /// Sets the time from here on.
     pub(crate) fn tell_time(&mut self, now: Nanos) {
         self.clock.tell(now);
+    }
+
+    /// How many pairs have left since the drive was opened.
+    pub(crate) fn pairs_left(&self) -> u64 {
+        self.pairs_left
     }
 
     /// The keys that were evicted since the last call.

@@ -80,7 +80,10 @@ impl Caches {
         for pair in leaving {
             match records.execute(namespace, Command::Delete { key: Key::new(&pair.key)? }) {
                 Err(error) if error.is_fatal() => return Err(error),
-                Ok(_) | Err(KvError::KeyNotFound) => self.left.iter_mut().for_each(|left| left.push(pair.key.clone())),
+                Ok(_) | Err(KvError::KeyNotFound) => {
+                    self.pairs_left += 1;
+                    self.left.iter_mut().for_each(|left| left.push(pair.key.clone()));
+                }
                 Err(_) => stay.push(pair),
             }
         }

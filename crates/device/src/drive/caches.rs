@@ -53,6 +53,12 @@ impl Drive {
         self.caches.info(id)
     }
 
+    /// How many pairs have left caches since the drive was opened: a command that only reads lets those leave that are too old or too many.
+    #[must_use]
+    pub fn pairs_left(&self) -> u64 {
+        self.caches.pairs_left()
+    }
+
     /// Evicts some pairs of a cache, so that a host keeps within its quota. Returns whether there were any.
     ///
     /// # Errors

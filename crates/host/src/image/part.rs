@@ -47,10 +47,17 @@ impl Part {
             found
         } else {
             self.look(|state| {
-                let seen = state.seen_by(namespace, &command);
+                let (seen, left) = (state.seen_by(namespace, &command), state.drive.pairs_left());
+                let is_of_key = matches!(command, Command::Retrieve { .. } | Command::Exist { .. });
                 let found = state.execute(namespace, command);
-                let is_absent = matches!(found, Ok(None));
-                (seen.max(state.left_by(namespace).filter(|_| is_absent)), found)
+                let left = state.note_left(left);
+                let gone = match &found {
+                    Ok(None) => state.left_by(namespace),
+                    // Whoever else has left is not shown.
+                    _ if is_of_key => None,
+                    _ => left,
+                };
+                (seen.max(gone), found)
             })
         }
     }
@@ -162,6 +169,17 @@ impl State {
     /// With `sync`: the last change that is not committed and with which a key may have left a cache, of a namespace that is one.
     fn left_by(&self, namespace: NamespaceId) -> Option<u64> {
         self.last().filter(|_| self.drive.cache(namespace).is_some())
+    }
+
+    /// With `sync`: notes the pairs that left caches by a read, of which so many had left before, as a change. Its ticket, if there are any.
+    pub(super) fn note_left(&mut self, before: u64) -> Option<u64> {
+        if self.loose.is_none() || self.drive.pairs_left() == before {
+            return None;
+        }
+        self.executed += 1;
+        let ticket = self.executed;
+        self.note(|loose| loose.note_left(ticket));
+        Some(ticket)
     }
 
     /// Executes a command. `None` means that the key is absent; a conditional store fails instead.

@@ -112,6 +112,46 @@ fn who_was_seen_to_have_left_a_cache_does_not_come_back() {
     }
 }
 
+/// Another, where lists are.
+const IS_NOT_LISTED: Look =
+    |store| !store.namespace_at(CACHE).list(None, 10).unwrap().iter().any(|key| **key == *b"old");
+
+/// Makes a cache of that budget and that time to live of what there is.
+fn set(store: &Store, budget_bytes: u64, time_to_live_ms: Option<u64>) {
+    let plan = CachePlan { budget_bytes, eviction: EvictionPolicy::FIFO, admission: Vec::new() };
+    store.namespace_at(CACHE).set_cache(Some(&CacheAttributes { plan, time_to_live_ms })).unwrap();
+}
+
+/// Behind a command that makes a cache smaller the first read looks which pairs are there, and lets some leave.
+#[test]
+fn who_has_left_a_cache_by_a_read_does_not_come_back() {
+    let smaller: fn(&Store) = |store| set(store, 4000, None);
+    let older: fn(&Store) = |store| {
+        set(store, 100_000, Some(5));
+        thread::sleep(Duration::from_millis(10));
+    };
+    for change in [smaller, older] {
+        for is_seen in HAS_LEFT.into_iter().chain([IS_NOT_LISTED]) {
+            let story = Story {
+                before: |store| {
+                    let made = store.create_namespace(NamespaceAttributes::PLAIN).unwrap();
+                    assert_eq!(made.id(), CACHE);
+                    set(store, 100_000, None);
+                    made.store(b"old", &[7; 3000]).unwrap();
+                    made.store(b"new", &[8; 3000]).unwrap();
+                },
+                change,
+                is_seen,
+                lasts: |store| {
+                    set(store, 100_000, None);
+                    HAS_LEFT[0](store)
+                },
+            };
+            (0..20).for_each(|seed| stops(seed, story));
+        }
+    }
+}
+
 /// What there is of the key when the program that stores it was killed at a call of its disk, and the image is opened again; then after the machine
 /// stopped.
 fn found_twice(seed: u64, call: u64, read_only: bool) -> [Option<Vec<u8>>; 2] {
