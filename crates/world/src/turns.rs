@@ -25,6 +25,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 const LOOK_NS: u64 = 100;
 /// What it takes to give away the turn where nobody wants it.
 const IDLE_YIELD_NS: u64 = 1000;
+/// Of so many times that the turn is given away, one goes to another program, which keeps the core for so long.
+const OTHERS_ONE_IN: u64 = 200;
+const OTHERS_NS: u64 = 300_000;
 
 /// The state of a world.
 pub(crate) struct Turns {
@@ -114,6 +117,9 @@ impl Turns {
     pub(crate) fn step_back(&mut self) {
         if self.runnable.is_empty() {
             self.now_ns += IDLE_YIELD_NS;
+        }
+        if self.random.below(OTHERS_ONE_IN) == 0 {
+            self.now_ns += OTHERS_NS;
         }
         self.step_aside();
     }
