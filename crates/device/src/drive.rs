@@ -32,7 +32,7 @@ use crate::large::LargeValues;
 use crate::medium::{Medium, MediumState};
 use crate::merges::Merges;
 use crate::{Completion, Device};
-use kvssd_flash::{DiskWait, Files, ImageBacking, OpenOptions, Profile, SystemFiles};
+use kvssd_flash::{BegunCommit, Files, ImageBacking, OpenOptions, Profile, SystemFiles};
 use kvssd_ftl::{
     BatchSequence, Design, DesignError, Engine, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
 };
@@ -351,7 +351,7 @@ impl Drive {
     ///
     /// # Errors
     /// When the image failed.
-    pub fn begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, KvError> {
+    pub fn begin_commit(&mut self) -> Result<Option<BegunCommit>, KvError> {
         self.clocked.device.engine.begin_commit()
     }
 
@@ -359,8 +359,8 @@ impl Drive {
     ///
     /// # Errors
     /// When the image failed.
-    pub fn end_commit(&mut self) -> Result<(), KvError> {
-        self.clocked.device.engine.end_commit()
+    pub fn end_commit(&mut self, begun: BegunCommit) -> Result<(), KvError> {
+        self.clocked.device.engine.end_commit(begun)
     }
 
     /// Commits what was executed while commits were held.

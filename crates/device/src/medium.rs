@@ -11,8 +11,8 @@
 
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{
-    Backing, Blob, BlockAddress, BlockState, DiskWait, Geometry, MediaError, PageAddress, PageView, Span, UnitAddress,
-    UnitImage,
+    Backing, BegunCommit, Blob, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span,
+    UnitAddress, UnitImage,
 };
 use kvssd_types::Nanos;
 use std::collections::BTreeMap;
@@ -198,13 +198,13 @@ impl<B: Backing> Backing for Medium<B> {
         self.image.staging_note()
     }
 
-    fn begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, MediaError> {
+    fn begin_commit(&mut self) -> Result<Option<BegunCommit>, MediaError> {
         let begun = if self.owes_commit { self.image.begin_commit() } else { Ok(None) };
         self.noted(begun)
     }
 
-    fn end_commit(&mut self) -> Result<bool, MediaError> {
-        let ended = self.image.end_commit();
+    fn end_commit(&mut self, begun: BegunCommit) -> Result<bool, MediaError> {
+        let ended = self.image.end_commit(begun);
         let is_all = self.noted(ended)?;
         self.owes_commit &= !is_all;
         Ok(is_all)

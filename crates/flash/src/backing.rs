@@ -38,13 +38,30 @@ impl From<MediaError> for KvError {
     }
 }
 
-/// Waits for the disk under a medium, while others use the medium.
-pub trait DiskWait: Debug + Send + Sync {
-    /// Returns when what was begun outlives the machine.
+/// Waits for the disk under a medium.
+pub(crate) trait DiskWait: Debug + Send + Sync {
+    /// As [`BegunCommit::wait`].
+    fn wait(&self) -> Result<(), MediaError>;
+}
+
+/// A commit that waits for the disk, while others use the medium and may begin more.
+#[derive(Debug)]
+pub struct BegunCommit {
+    pub(crate) disk: Arc<dyn DiskWait>,
+    /// Writes to the disk before it began.
+    pub(crate) writes: u64,
+    /// The epoch and the end of what was staged before it began.
+    pub(crate) staged: (u64, u64),
+}
+
+impl BegunCommit {
+    /// Returns when what was written before it began outlives the machine.
     ///
     /// # Errors
     /// [`MediaError::Failed`] when the disk failed; so does every commit from then on.
-    fn wait(&self) -> Result<(), MediaError>;
+    pub fn wait(&self) -> Result<(), MediaError> {
+        self.disk.wait()
+    }
 }
 
 /// When an operation begins and ends.
@@ -185,12 +202,12 @@ pub trait Backing: Send + Sync {
     }
 
     /// Begins a [`Backing::commit`] whose wait for the disk others need not wait for: gives what waits, behind which [`Backing::end_commit`]
-    /// is to be called. Nothing that is staged or programmed meanwhile is promised. By default, and wherever the wait cannot be told from the
-    /// rest, none: the caller commits.
+    /// is to be called. Nothing that is staged or programmed meanwhile is promised. Several may wait, and end in any order. By default, and
+    /// wherever the wait cannot be told from the rest, or too many wait, none: the caller commits.
     ///
     /// # Errors
     /// [`MediaError`] when the medium failed.
-    fn begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, MediaError> {
+    fn begin_commit(&mut self) -> Result<Option<BegunCommit>, MediaError> {
         Ok(None)
     }
 
@@ -198,7 +215,8 @@ pub trait Backing: Send + Sync {
     ///
     /// # Errors
     /// [`MediaError`] when the medium failed.
-    fn end_commit(&mut self) -> Result<bool, MediaError> {
+    fn end_commit(&mut self, begun: BegunCommit) -> Result<bool, MediaError> {
+        let _ = begun;
         Ok(false)
     }
 

@@ -63,12 +63,13 @@ mod torn_copies;
 mod versions;
 mod window;
 
+pub use disk::DISK_WAITS_MAX;
 pub use error::{ImageError, ImageFault};
 pub use files::{Files, RawFile, Syncer};
 pub use layout::is_image;
 pub use system_files::SystemFiles;
 
-use crate::backing::DiskWait;
+use crate::backing::BegunCommit;
 use crate::codec::{self, PageIdentity};
 use crate::rope::{Rope, RopeRef};
 use crate::{
@@ -78,13 +79,11 @@ use disk::Disk;
 use kvssd_types::Nanos;
 use layout::Layout;
 use opened::OpenedPages;
-use order::Begun;
 use staging::Staging;
 use std::collections::VecDeque;
 use std::io::IoSliceMut;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use table::Table;
 
 /// Eighths of the memory for pages that the firmware may have for the heads of records. An estimate: a page that is not kept costs a read where
@@ -131,8 +130,6 @@ pub struct ImageBacking {
     sync: bool,
     /// Whether it has not been committed since it was created.
     is_new: bool,
-    /// What is written of a commit that waits for the disk.
-    begun: Option<Begun>,
     /// Pages and staged bytes were written that are not durable.
     has_loose_bytes: bool,
     /// Entries were written that are not durable.
@@ -182,7 +179,6 @@ impl ImageBacking {
             staging,
             sync,
             is_new: false,
-            begun: None,
             has_loose_bytes: false,
             has_loose_entries: false,
             has_loose_erases: false,
@@ -395,12 +391,12 @@ impl Backing for ImageBacking {
         self.disk.file.staging_note()
     }
 
-    fn begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, MediaError> {
+    fn begin_commit(&mut self) -> Result<Option<BegunCommit>, MediaError> {
         Ok(self.try_begin_commit()?)
     }
 
-    fn end_commit(&mut self) -> Result<bool, MediaError> {
-        Ok(self.try_end_commit()?)
+    fn end_commit(&mut self, begun: BegunCommit) -> Result<bool, MediaError> {
+        Ok(self.try_end_commit(&begun)?)
     }
 
     fn commit(&mut self) -> Result<(), MediaError> {

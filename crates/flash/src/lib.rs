@@ -45,14 +45,15 @@ pub mod timing;
 mod under_way;
 mod unit;
 
-pub use backing::{Backing, BlockState, DiskWait, MediaError, Span};
+pub use backing::{Backing, BegunCommit, BlockState, MediaError, Span};
 pub use counters::{Cause, Counters, PerCause};
 pub use emulator::Emulator;
 pub use faults::{FaultCounts, FaultRates, FaultyMedium};
 pub use flash::Flash;
 pub use geometry::{BlockAddress, DieId, Geometry, PageAddress, SuperblockId, UnitAddress};
 pub use image::{
-    CreateOptions, Files, ImageBacking, ImageError, ImageFault, OpenOptions, RawFile, Syncer, SystemFiles, is_image,
+    CreateOptions, DISK_WAITS_MAX, Files, ImageBacking, ImageError, ImageFault, OpenOptions, RawFile, Syncer,
+    SystemFiles, is_image,
 };
 pub use kvssd_types::Blob;
 pub use nand::{BLOCK_ERASES_MAX, Nand};

@@ -12,6 +12,9 @@
 //! takes, and not where others want the core.
 //!
 //! Those who wait for it stay awake where commits are short: each that sleeps is woken tens of microseconds late.
+//!
+//! Where others want the cores, whoever sleeps has one back milliseconds later. There nobody waits for a leader that waits for the disk, if
+//! there is room for one more commit: each sleeps for its own.
 
 use crate::Error;
 use kvssd_runtime::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -30,13 +33,15 @@ const AWAKE: Duration = Duration::from_micros(200);
 /// The commits of a drive, and the threads that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
+    /// Commits that are under way at the same time, at the most.
+    leaders_max: usize,
     state: Mutex<State>,
     changed: Condvar,
     /// The last ticket that is committed.
     committed: AtomicU64,
     /// Commits that have ended, well or not.
     ended: AtomicU64,
-    /// Threads that wait for the one that leads.
+    /// Threads that wait for one that leads.
     waiting: AtomicUsize,
     /// Threads that are about to execute a change.
     announced: AtomicUsize,
@@ -46,14 +51,15 @@ pub(crate) struct Commits {
 
 #[derive(Debug, Default)]
 struct State {
-    is_led: bool,
+    /// Threads that commit.
+    leaders: usize,
     /// Those of the waiting threads that sleep.
     asleep: usize,
     /// How long the last commit took.
     took: Duration,
     /// Whether others want the cores.
     doubt: Doubt,
-    /// Whether that is so while this commit is under way.
+    /// Whether that is so while the commit is under way that began last.
     are_cores_wanted: bool,
     failure: Option<Error>,
 }
@@ -110,7 +116,7 @@ impl Drop for Lead<'_> {
     fn drop(&mut self) {
         let commits = self.commits;
         let mut state = commits.lock();
-        (state.is_led, state.took) = (false, self.took);
+        (state.leaders, state.took) = (state.leaders - 1, self.took);
         commits.returning.store(commits.waiting.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         match self.committed.take() {
             Some(Ok(last)) => _ = commits.committed.fetch_max(last, Ordering::Release),
@@ -125,6 +131,11 @@ impl Drop for Lead<'_> {
 }
 
 impl Commits {
+    /// Commits, so many at the same time at the most.
+    pub(crate) fn new(leaders_max: usize) -> Self {
+        Commits { leaders_max, ..Commits::default() }
+    }
+
     /// Announces a change, until the guard is dropped.
     pub(crate) fn announce(&self) -> Counted<'_> {
         let announced = Counted::of(&self.announced);
@@ -133,7 +144,7 @@ impl Commits {
         announced
     }
 
-    /// Returns when the change with that ticket is committed. If no thread commits, this one calls `commit`, which
+    /// Returns when the change with that ticket is committed. If no thread commits, or none is to be waited for, this one calls `commit`, which
     /// returns the last ticket that it covers.
     pub(crate) fn wait(&self, ticket: u64, commit: impl Fn() -> Result<u64, Error>) -> Result<(), Error> {
         while !self.is_committed(ticket) {
@@ -144,7 +155,8 @@ impl Commits {
             if let Some(error) = &state.failure {
                 return Err(error.clone());
             }
-            if state.is_led { self.wait_for_leader(state) } else { self.lead(state, &commit) }
+            let leaders_max = if state.are_cores_wanted { self.leaders_max } else { 1 };
+            if state.leaders < leaders_max { self.lead(state, &commit) } else { self.wait_for_leader(state) }
         }
         Ok(())
     }
@@ -153,7 +165,7 @@ impl Commits {
         self.committed.load(Ordering::Acquire) >= ticket
     }
 
-    /// Returns when the commit has ended that is under way.
+    /// Returns when a commit has ended that is under way.
     fn wait_for_leader<'a>(&'a self, mut state: MutexGuard<'a, State>) {
         let before = self.ended.load(Ordering::Relaxed);
         let has_ended = || self.ended.load(Ordering::Acquire) != before;
@@ -179,7 +191,7 @@ impl Commits {
 
     /// Commits for all.
     fn lead(&self, mut state: MutexGuard<'_, State>, commit: impl Fn() -> Result<u64, Error>) {
-        (state.is_led, state.are_cores_wanted) = (true, state.doubt.prevails());
+        (state.leaders, state.are_cores_wanted) = (state.leaders + 1, state.doubt.prevails());
         let (is_alone, took, away_max) = (state.are_cores_wanted, state.took, state.away_max());
         drop(state);
         let mut lead = Lead { commits: self, took, committed: None };
@@ -233,7 +245,7 @@ mod tests {
     fn threads_that_wait_at_the_same_time_share_a_commit() {
         const THREADS: usize = 8;
         const CHANGES: u64 = 50;
-        let (commits, executed, syncs) = (Commits::default(), AtomicU64::new(0), AtomicU64::new(0));
+        let (commits, executed, syncs) = (Commits::new(1), AtomicU64::new(0), AtomicU64::new(0));
         let barrier = Barrier::new(THREADS);
         let change = || {
             let announced = commits.announce();
@@ -261,9 +273,39 @@ mod tests {
         assert!(syncs < 17 * CHANGES / 10, "{syncs} commits of {CHANGES} changes a thread");
     }
 
+    /// Commits that are under way at the same time, at the most, of four threads that wait for one each.
+    fn most_at_a_time(commits: &Commits) -> usize {
+        let (barrier, under_way, most) = (Barrier::new(4), AtomicUsize::new(0), AtomicUsize::new(0));
+        let commit = |ticket| {
+            most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(30));
+            under_way.fetch_sub(1, Ordering::SeqCst);
+            Ok(ticket)
+        };
+        std::thread::scope(|scope| {
+            for ticket in 1..=4 {
+                let (barrier, commit) = (&barrier, &commit);
+                scope.spawn(move || {
+                    barrier.wait();
+                    commits.wait(ticket, || commit(ticket)).unwrap();
+                });
+            }
+        });
+        most.into_inner()
+    }
+
+    #[test]
+    fn where_others_want_the_cores_commits_go_side_by_side() {
+        for leaders_max in [1, 2] {
+            let commits = Commits::new(leaders_max);
+            commits.lock().doubt.learn(Duration::from_secs(1), Duration::ZERO);
+            assert_eq!(most_at_a_time(&commits), leaders_max);
+        }
+    }
+
     #[test]
     fn a_commit_that_failed_fails_for_all_who_wait() {
-        let commits = Commits::default();
+        let commits = Commits::new(1);
         commits.wait(3, || Ok(5)).unwrap();
         commits.wait(5, || panic!("it is committed")).unwrap();
         assert_eq!(commits.wait(6, || Err(Error::Full)), Err(Error::Full));
@@ -273,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_commit_that_panicked_fails_for_all_who_wait() {
-        let (commits, led) = (Commits::default(), Barrier::new(2));
+        let (commits, led) = (Commits::new(1), Barrier::new(2));
         std::thread::scope(|scope| {
             let leader = scope.spawn(|| {
                 commits.wait(2, || {

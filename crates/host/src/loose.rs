@@ -4,7 +4,7 @@
 //! Keys are told apart by their hashes. Two keys of one hash wait for each other.
 
 use kvssd_types::{Command, NamespaceId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The most keys that are told apart. With more, every read waits.
@@ -15,8 +15,8 @@ const KEYS_MAX: usize = 4096;
 pub(crate) struct Loose {
     /// Those that the next commit makes safe.
     executed: Changes,
-    /// Those of the commit that waits for the disk.
-    begun: Changes,
+    /// Those of each commit that waits for the disk, by the last ticket, in the order in which they began.
+    begun: VecDeque<(u64, Changes)>,
 }
 
 #[derive(Debug, Default)]
@@ -35,14 +35,16 @@ fn hash_of(namespace: NamespaceId, key: &[u8]) -> u64 {
 }
 
 impl Loose {
-    /// A commit of all changes begins.
-    pub(crate) fn begin(&mut self) {
-        self.begun = std::mem::take(&mut self.executed);
+    /// A commit of all changes begins, up to that ticket.
+    pub(crate) fn begin(&mut self, ticket: u64) {
+        self.begun.push_back((ticket, std::mem::take(&mut self.executed)));
     }
 
-    /// The commit has ended: what was executed before it began is on the disk.
-    pub(crate) fn end(&mut self) {
-        self.begun = Changes::default();
+    /// A commit has ended: what was executed up to that ticket is on the disk.
+    pub(crate) fn end(&mut self, ticket: u64) {
+        while self.begun.front().is_some_and(|(last, _)| *last <= ticket) {
+            self.begun.pop_front();
+        }
     }
 
     /// Forgets all changes: they are on the disk.
@@ -67,12 +69,16 @@ impl Loose {
 
     /// The ticket that a thread must wait for after that read, if any.
     pub(crate) fn seen_by(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<u64> {
-        self.executed.seen_by(namespace, command).max(self.begun.seen_by(namespace, command))
+        self.changes().filter_map(|changes| changes.seen_by(namespace, command)).max()
     }
 
     /// The ticket that a thread must wait for after it read all namespaces.
     pub(crate) fn last(&self) -> Option<u64> {
-        self.executed.last.max(self.begun.last)
+        self.changes().filter_map(|changes| changes.last).max()
+    }
+
+    fn changes(&self) -> impl Iterator<Item = &Changes> {
+        self.begun.iter().map(|(_, changes)| changes).chain([&self.executed])
     }
 }
 
@@ -150,16 +156,33 @@ mod tests {
         let mut loose = Loose::default();
         loose.note(1, ONE, &Command::Delete { key: Key::new(b"a").unwrap() });
         loose.note(2, ONE, &Command::Delete { key: Key::new(b"b").unwrap() });
-        loose.begin();
+        loose.begin(2);
         loose.note(3, ONE, &Command::Delete { key: Key::new(b"b").unwrap() });
         let seen = |loose: &Loose| ([b"a", b"b"].map(|key| loose.seen_by(ONE, &retrieve(key))), loose.last());
         assert_eq!(seen(&loose), ([Some(1), Some(3)], Some(3)));
-        loose.end();
+        loose.end(2);
         assert_eq!(seen(&loose), ([None, Some(3)], Some(3)));
-        loose.begin();
+        loose.begin(3);
         assert_eq!(seen(&loose), ([None, Some(3)], Some(3)));
-        loose.end();
+        loose.end(3);
         assert_eq!(seen(&loose), ([None, None], None));
+    }
+
+    #[test]
+    fn commits_end_in_any_order_and_the_last_one_tells_of_all_before() {
+        let mut loose = Loose::default();
+        for (ticket, key) in (1..).zip([b"a", b"b", b"c"]) {
+            loose.note(ticket, ONE, &Command::Delete { key: Key::new(key).unwrap() });
+            loose.begin(ticket);
+        }
+        let seen = |loose: &Loose| [b"a", b"b", b"c"].map(|key| loose.seen_by(ONE, &retrieve(key)));
+        assert_eq!(seen(&loose), [Some(1), Some(2), Some(3)]);
+        loose.end(2);
+        assert_eq!(seen(&loose), [None, None, Some(3)]);
+        loose.end(1);
+        assert_eq!((seen(&loose), loose.last()), ([None, None, Some(3)], Some(3)));
+        loose.end(3);
+        assert_eq!((seen(&loose), loose.last()), ([None; 3], None));
     }
 
     #[test]

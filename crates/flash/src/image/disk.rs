@@ -17,6 +17,10 @@ use std::sync::{Arc, OnceLock};
 
 const PID_BYTES: usize = 4;
 
+/// Threads that wait for the disk at the same time, while others use the file. Each has an open file. An estimate: where others want the cores it
+/// takes milliseconds until a thread is told that the disk is done.
+pub const DISK_WAITS_MAX: usize = 4;
+
 /// An open and locked file, or a part of it.
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -28,9 +32,9 @@ pub(super) struct Disk {
     /// Writes so far, and those of them that outlive the machine.
     writes: u64,
     writes_synced: u64,
-    /// What waits beside others, once it was asked for. It opens the file again: the system reports a failed sync once to each open file, and of
-    /// two syncs at a time both must see it.
-    disk_wait: Option<Arc<ImageWait>>,
+    /// What waits beside others, once it was asked for. Each opens the file again: the system reports a failed sync once to each open file, so
+    /// that of two syncs at a time both see it, if both were open before.
+    waits: Vec<Arc<ImageWait>>,
     /// The first failure, of any part.
     failure: Arc<OnceLock<ImageError>>,
     /// The file that this is a part of.
@@ -39,7 +43,7 @@ pub(super) struct Disk {
 
 /// Waits for the disk under a file, while the file is used.
 #[derive(Debug)]
-pub(super) struct ImageWait {
+struct ImageWait {
     syncer: Arc<dyn Syncer>,
     path: PathBuf,
     failure: Arc<OnceLock<ImageError>>,
@@ -127,7 +131,7 @@ impl Disk {
             is_read_only,
             writes: 0,
             writes_synced: 0,
-            disk_wait: None,
+            waits: Vec::new(),
             failure: Arc::default(),
             whole: None,
         }
@@ -223,16 +227,21 @@ impl Disk {
         self.writes == self.writes_synced
     }
 
-    /// What waits until everything that was written so far would outlive the machine, and how much that is. None where the file cannot be opened
-    /// again, because it has lost its name for example; and the first time, since who opens it now is not told of what has failed before.
-    pub(super) fn begin_sync(&mut self) -> Option<(Arc<ImageWait>, u64)> {
-        if self.disk_wait.is_none() {
-            let again = self.again().ok()?;
-            let (path, failure) = (self.path.clone(), Arc::clone(&self.failure));
-            self.disk_wait = Some(Arc::new(ImageWait { syncer: again.syncer(), path, failure }));
+    /// What waits until everything that was written so far would outlive the machine, and how much that is. None where all wait already, or the
+    /// file cannot be opened again, because it has lost its name for example; and the first time, since they do not see what failed before they
+    /// were opened.
+    pub(super) fn begin_sync(&mut self) -> Option<(Arc<dyn DiskWait>, u64)> {
+        if self.waits.is_empty() {
+            let again = (0..DISK_WAITS_MAX).map_while(|_| self.again().ok());
+            let wait = |file: Box<dyn RawFile>| ImageWait {
+                syncer: file.syncer(),
+                path: self.path.clone(),
+                failure: Arc::clone(&self.failure),
+            };
+            self.waits = again.map(|file| Arc::new(wait(file))).collect();
             return None;
         }
-        self.disk_wait.clone().map(|wait| (wait, self.writes))
+        self.waits.iter().find(|wait| is_free(wait)).map(|wait| (Arc::clone(wait) as Arc<dyn DiskWait>, self.writes))
     }
 
     /// The file, opened once more.
@@ -342,6 +351,11 @@ impl Drop for Disk {
         }
         self.file.unlock();
     }
+}
+
+/// Whether nobody waits.
+fn is_free(wait: &Arc<ImageWait>) -> bool {
+    Arc::strong_count(wait) == 1
 }
 
 /// The fault that a sync failed.

@@ -14,25 +14,16 @@
 //! it leaves the state at some virtual time: an operation that was issued after another had ended is not there without it. The
 //! design relies on the system to write a sector completely or not at all.
 //!
-//! A commit that has one wait for the disk may be begun and ended, with other calls between: it promises what was called before it began. Entries
-//! are written behind it if nothing was written meanwhile, and by a later commit otherwise.
+//! A commit that has one wait for the disk may be begun and ended, with other calls between, other such commits among them: it promises what was
+//! called before it began. Entries are written behind it if nothing was written meanwhile, and by a later commit otherwise.
 
 use super::ImageBacking;
 use super::error::{ImageError, ImageFault};
 use super::layout::MAGIC;
-use crate::backing::DiskWait;
+use crate::backing::BegunCommit;
 use crate::codec::{self, PageIdentity};
 use crate::rope::RopeRef;
 use crate::{BlockAddress, PageAddress, Span, UnitAddress, UnitImage};
-use std::sync::Arc;
-
-/// What of a commit is written, while it waits for the disk.
-#[derive(Debug)]
-pub(super) struct Begun {
-    writes: u64,
-    /// As [`Staging::written`](super::staging::Staging::written).
-    staged: (u64, u64),
-}
 
 impl ImageBacking {
     /// Writes what was gathered, after the erases that came before it.
@@ -158,7 +149,7 @@ impl ImageBacking {
     }
 
     /// Writes what a commit makes safe, and gives what waits for the disk; none where the order asks for more than one wait, or for none.
-    pub(super) fn try_begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, ImageError> {
+    pub(super) fn try_begin_commit(&mut self) -> Result<Option<BegunCommit>, ImageError> {
         self.disk.check()?;
         if !self.sync || self.is_new || self.loose_program_ends.is_some() {
             return Ok(None);
@@ -167,17 +158,16 @@ impl ImageBacking {
         if !self.has_loose_bytes {
             return Ok(None);
         }
-        let Some((wait, writes)) = self.disk.begin_sync() else { return Ok(None) };
-        self.begun = Some(Begun { writes, staged: self.staging.written() });
-        Ok(Some(wait))
+        let begun = |(disk, writes)| BegunCommit { disk, writes, staged: self.staging.written() };
+        Ok(self.disk.begin_sync().map(begun))
     }
 
     /// Ends the commit whose wait is over. If nothing was written meanwhile, it is as if it had not waited beside others; entries of pages
     /// that were have to wait for a later commit. Whether there is nothing more to commit.
-    pub(super) fn try_end_commit(&mut self) -> Result<bool, ImageError> {
-        let Some(Begun { writes, staged }) = self.begun.take() else { return Ok(false) };
-        self.disk.end_sync(writes);
-        self.staging.synced_to(staged);
+    pub(super) fn try_end_commit(&mut self, begun: &BegunCommit) -> Result<bool, ImageError> {
+        self.disk.check()?;
+        self.disk.end_sync(begun.writes);
+        self.staging.synced_to(begun.staged);
         let is_all = self.disk.is_synced() && !self.staging.is_gathered();
         if is_all {
             self.try_commit()?;

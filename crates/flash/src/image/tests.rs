@@ -64,16 +64,16 @@ fn after_a_write_that_failed_nothing_is_written_and_everything_can_be_read() {
 #[test]
 fn what_is_staged_during_a_wait_for_the_disk_is_not_sure_behind_it() {
     let (directory, mut image) = image(true);
-    image.stage(b"first", Nanos::ZERO).unwrap();
-    assert!(image.begin_commit().unwrap().is_none());
+    image.stage(b"0000", Nanos::ZERO).unwrap();
+    assert!(image.begin_commit().unwrap().is_none(), "the first time");
     image.commit().unwrap();
     image.stage(b"AAAA", Nanos::ZERO).unwrap();
-    let wait = image.begin_commit().unwrap().expect("A is to be made durable");
+    let begun = image.begin_commit().unwrap().expect("A is to be made durable");
     let chunk_at = image.layout.staging_offset + image.staging.end;
     image.stage(b"BBBB", Nanos::ZERO).unwrap();
     program(&mut image, 0).unwrap();
-    wait.wait().unwrap();
-    assert!(!image.end_commit().unwrap(), "B is left");
+    begun.wait().unwrap();
+    assert!(!image.end_commit(begun).unwrap(), "B is left");
     image.stage(b"CCCC", Nanos::ZERO).unwrap();
     program(&mut image, 1).unwrap();
     drop(image);
@@ -82,7 +82,7 @@ fn what_is_staged_during_a_wait_for_the_disk_is_not_sure_behind_it() {
     assert_eq!(bytes[chunk_at as usize + 24..][..4], *b"BBBB");
     bytes[chunk_at as usize + 24] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    assert_eq!(ImageBacking::open(&path, WRITABLE).unwrap().0.staged().unwrap(), b"firstAAAA");
+    assert_eq!(ImageBacking::open(&path, WRITABLE).unwrap().0.staged().unwrap(), b"0000AAAA");
     // A is sure.
     bytes[chunk_at as usize - 8] ^= 1;
     fs::write(&path, &bytes).unwrap();

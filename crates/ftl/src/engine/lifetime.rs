@@ -4,9 +4,8 @@ use super::Engine;
 use crate::io::Io;
 use crate::journal::batch_sequence::BatchSequence;
 use crate::recovery::{self, MountReport};
-use kvssd_flash::DiskWait;
+use kvssd_flash::BegunCommit;
 use kvssd_types::{Command, KvError, Nanos};
-use std::sync::Arc;
 
 impl Engine {
     /// Formats an erased drive, so that it can be mounted.
@@ -91,7 +90,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the medium answers.
-    pub fn begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, KvError> {
+    pub fn begin_commit(&mut self) -> Result<Option<BegunCommit>, KvError> {
         self.check_available()?;
         let begun = self.media.flash.backing_mut().begin_commit().map_err(KvError::from);
         self.note_failure(&begun);
@@ -102,9 +101,9 @@ impl Engine {
     ///
     /// # Errors
     /// What the medium answers.
-    pub fn end_commit(&mut self) -> Result<(), KvError> {
+    pub fn end_commit(&mut self, begun: BegunCommit) -> Result<(), KvError> {
         self.check_available()?;
-        let ended = self.media.flash.backing_mut().end_commit().map(|_| ()).map_err(KvError::from);
+        let ended = self.media.flash.backing_mut().end_commit(begun).map(|_| ()).map_err(KvError::from);
         self.note_failure(&ended);
         ended
     }

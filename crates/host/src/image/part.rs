@@ -4,11 +4,10 @@ use crate::Error;
 use crate::commits::{Commits, Counted};
 use crate::loose::Loose;
 use kvssd_device::Drive;
-use kvssd_flash::DiskWait;
+use kvssd_flash::{BegunCommit, DISK_WAITS_MAX};
 use kvssd_runtime::sync::{Turn, Turns};
 use kvssd_runtime::time::since_1970;
 use kvssd_types::{Command, KvError, NamespaceId, Nanos, Reply};
-use std::sync::Arc;
 
 /// A partition.
 pub(super) struct Part {
@@ -33,7 +32,7 @@ impl Part {
         drive.hold_commits(shares_commits);
         let loose = shares_commits.then(Loose::default);
         let state = Turns::new(State { drive, executed: 0, loose, failure: None });
-        Part { state, commits: shares_commits.then(Commits::default) }
+        Part { state, commits: shares_commits.then(|| Commits::new(DISK_WAITS_MAX)) }
     }
 
     /// Executes a command that concerns this partition alone.
@@ -114,12 +113,12 @@ impl Part {
         let executed = state.executed;
         match state.begin_commit()? {
             None => state.commit()?,
-            Some(disk) => {
+            Some(begun) => {
                 drop(state);
-                let waited = disk.wait();
+                let waited = begun.wait();
                 state = self.lock()?;
                 // Behind a wait that failed the commit tells why.
-                if waited.is_ok() { state.end_commit()? } else { state.commit()? }
+                if waited.is_ok() { state.end_commit(begun, executed)? } else { state.commit()? }
             }
         }
         Ok(executed)
@@ -206,17 +205,19 @@ impl State {
     }
 
     /// As [`Drive::begin_commit`].
-    fn begin_commit(&mut self) -> Result<Option<Arc<dyn DiskWait>>, Error> {
+    fn begin_commit(&mut self) -> Result<Option<BegunCommit>, Error> {
         let begun = self.drive.begin_commit().map_err(|error| self.failed(error, None))?;
         if begun.is_some() {
-            self.note(Loose::begin);
+            let executed = self.executed;
+            self.note(|loose| loose.begin(executed));
         }
         Ok(begun)
     }
 
-    fn end_commit(&mut self) -> Result<(), Error> {
-        self.drive.end_commit().map_err(|error| self.failed(error, None))?;
-        self.note(Loose::end);
+    /// Ends a commit whose wait is over, of the changes up to that one.
+    fn end_commit(&mut self, begun: BegunCommit, executed: u64) -> Result<(), Error> {
+        self.drive.end_commit(begun).map_err(|error| self.failed(error, None))?;
+        self.note(|loose| loose.end(executed));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Several parts in one file: each an array by itself, with one lock, one creation and one failure for all.
 
 use super::*;
-use kvssd_flash::{DiskCall, DiskWait, Files, SimulatedDisk, Strike, SystemFiles};
+use kvssd_flash::{BegunCommit, DISK_WAITS_MAX, DiskCall, Files, SimulatedDisk, Strike, SystemFiles};
 use std::sync::Arc;
 
 const PART_BYTES: usize = 2 << 20;
@@ -265,18 +265,24 @@ fn after_a_failure_of_one_part_nothing_is_written_to_any() {
 }
 
 /// An image whose commit waits for a disk that fails its next sync, and what waits; more is staged behind it.
-fn waiting(disk: &SimulatedDisk) -> (ImageBacking, Arc<dyn DiskWait>) {
+fn waiting(disk: &SimulatedDisk) -> (ImageBacking, BegunCommit) {
+    let mut image = committed(disk);
+    image.stage(b"one", Nanos::ZERO).unwrap();
+    assert!(image.begin_commit().unwrap().is_none(), "the first one waits with the image in hand");
+    image.commit().unwrap();
+    image.stage(b"more", Nanos::ZERO).unwrap();
+    let begun = image.begin_commit().unwrap().expect("something is to be made durable");
+    image.stage(b"and more", Nanos::ZERO).unwrap();
+    disk.strike_next(disk.calls(), DiskCall::Sync, Strike::Fail);
+    (image, begun)
+}
+
+/// An image that syncs, and has committed what it is made of.
+fn committed(disk: &SimulatedDisk) -> ImageBacking {
     let (path, options) = (Path::new("drive.kv"), CreateOptions { sync: true, ..CREATE });
     let mut image = ImageBacking::create_parts_in(&disk.files(), path, GEOMETRY, "", 1, options).unwrap().remove(0);
     image.commit().unwrap();
-    image.stage(b"first", Nanos::ZERO).unwrap();
-    assert!(image.begin_commit().unwrap().is_none(), "the first wait is that of a commit");
-    image.commit().unwrap();
-    image.stage(b"more", Nanos::ZERO).unwrap();
-    let wait = image.begin_commit().unwrap().expect("something is to be made durable");
-    image.stage(b"and more", Nanos::ZERO).unwrap();
-    disk.strike_next(disk.calls(), DiskCall::Sync, Strike::Fail);
-    (image, wait)
+    image
 }
 
 #[test]
@@ -291,6 +297,42 @@ fn a_wait_for_the_disk_that_failed_is_an_error_once_and_for_all() {
     }
 }
 
+/// As many as may wait, and the failure of one of their syncs is that of all.
+#[test]
+fn of_commits_that_wait_for_the_disk_at_the_same_time_none_is_safe_if_one_has_failed() {
+    let disk = SimulatedDisk::new(1);
+    let (mut image, first) = waiting(&disk);
+    let mut all = vec![first];
+    while let Some(begun) = image.begin_commit().unwrap() {
+        image.stage(b"more", Nanos::ZERO).unwrap();
+        all.push(begun);
+    }
+    assert_eq!(all.len(), DISK_WAITS_MAX);
+    for begun in all.iter().rev() {
+        assert!(begun.wait().is_err());
+    }
+    for begun in all {
+        assert!(image.end_commit(begun).is_err());
+    }
+}
+
+/// The system tells a failed sync to those who have the file open: who opens it later to wait for the disk is not told.
+#[test]
+fn a_sync_that_failed_before_the_first_wait_for_the_disk_is_not_forgotten() {
+    let disk = SimulatedDisk::new(1);
+    let mut image = committed(&disk);
+    image.stage(b"more", Nanos::ZERO).unwrap();
+    image.program(UnitAddress(0), unit(0), Span::NONE).unwrap();
+    let other = disk.files().open(Path::new("drive.kv"), false).unwrap();
+    disk.strike_next(disk.calls(), DiskCall::Sync, Strike::Fail);
+    assert!(other.syncer().sync().is_err());
+    let committed = match image.begin_commit().unwrap() {
+        Some(begun) => begun.wait().and_then(|()| image.end_commit(begun)).map(|_| ()),
+        None => image.commit(),
+    };
+    assert!(committed.is_err(), "what is in doubt is not committed");
+}
+
 /// Of two syncs at a time the system tells one open file of the failure of both.
 #[test]
 fn a_sync_that_failed_during_a_wait_for_the_disk_fails_the_wait() {
@@ -298,24 +340,6 @@ fn a_sync_that_failed_during_a_wait_for_the_disk_fails_the_wait() {
     let text = image.erase(block(0), Span::NONE).unwrap_err().to_string();
     assert!(text.contains("cannot make what was written durable: "), "{text}");
     assert!(wait.wait().is_err());
-}
-
-/// The system tells a failed sync to those who have the file open: who opens it later to wait for the disk is not told.
-#[test]
-fn a_sync_that_failed_before_the_first_wait_for_the_disk_is_not_forgotten() {
-    let (disk, path, options) = (SimulatedDisk::new(1), Path::new("drive.kv"), CreateOptions { sync: true, ..CREATE });
-    let mut image = ImageBacking::create_parts_in(&disk.files(), path, GEOMETRY, "", 1, options).unwrap().remove(0);
-    image.commit().unwrap();
-    image.stage(b"more", Nanos::ZERO).unwrap();
-    image.program(UnitAddress(0), unit(0), Span::NONE).unwrap();
-    let other = disk.files().open(path, false).unwrap();
-    disk.strike_next(disk.calls(), DiskCall::Sync, Strike::Fail);
-    assert!(other.syncer().sync().is_err());
-    let committed = match image.begin_commit().unwrap() {
-        Some(wait) => wait.wait().and_then(|()| image.end_commit()).map(|_| ()),
-        None => image.commit(),
-    };
-    assert!(committed.is_err(), "what is in doubt is not committed");
 }
 
 /// It cannot be opened again to wait for the disk: whoever commits waits with the image in hand.
@@ -333,6 +357,7 @@ fn an_image_whose_file_has_lost_its_name_is_committed_all_the_same() {
     std::fs::rename(&path, folder.path().join("renamed.kv")).unwrap();
     commit();
     std::fs::write(&path, b"another").unwrap();
+    commit();
     commit();
 }
 

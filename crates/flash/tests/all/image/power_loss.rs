@@ -9,8 +9,8 @@
 use super::GEOMETRY;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{
-    Backing, BlockAddress, BlockState, CreateOptions, DieId, DiskWait, Files, ImageBacking, OpenOptions, PageAddress,
-    RawFile, SECTOR_BYTES, Span, SuperblockId, Syncer, SystemFiles, UnitAddress, UnitBuilder,
+    Backing, BegunCommit, BlockAddress, BlockState, CreateOptions, DieId, Files, ImageBacking, OpenOptions,
+    PageAddress, RawFile, SECTOR_BYTES, Span, SuperblockId, Syncer, SystemFiles, UnitAddress, UnitBuilder,
 };
 use kvssd_types::{Nanos, Random};
 use std::collections::BTreeMap;
@@ -165,8 +165,8 @@ struct Life {
     stages: bool,
     done: Vec<Done>,
     state: State,
-    /// The act that began a commit, and what waits for the disk, until it has.
-    begun: Option<(u32, Option<Arc<dyn DiskWait>>)>,
+    /// Commits that have not ended: the act that began each, and whether it has waited for the disk.
+    begun: Vec<(u32, BegunCommit, bool)>,
     now: Nanos,
     last_end: Nanos,
 }
@@ -202,22 +202,24 @@ impl Life {
         Act::Commit
     }
 
-    /// Begins a commit, waits for the disk or ends it, one after the other, with other acts between. What is promised by that: all up to which act.
+    /// Begins a commit, or waits for the disk or ends one that was begun, with other acts and commits between. What is promised by that: all up to
+    /// which act.
     fn go_on_with_commit(&mut self, number: u32) -> Option<u32> {
-        match self.begun.take() {
+        let which = self.random.below(self.begun.len() as u64 + 1) as usize;
+        match self.begun.get_mut(which) {
             None => match self.image.begin_commit().unwrap() {
                 None => {
                     self.commit();
                     return Some(number);
                 }
-                wait => self.begun = Some((number, wait)),
+                Some(begun) => self.begun.push((number, begun, false)),
             },
-            Some((begun, Some(wait))) => {
-                wait.wait().unwrap();
-                self.begun = Some((begun, None));
-                return Some(begun);
+            Some((number, begun, has_waited @ false)) => {
+                begun.wait().unwrap();
+                *has_waited = true;
+                return Some(*number);
             }
-            Some((_, None)) => _ = self.image.end_commit().unwrap(),
+            Some(_) => _ = self.image.end_commit(self.begun.swap_remove(which).1).unwrap(),
         }
         None
     }
@@ -426,7 +428,7 @@ fn begin(
     let lives = images.into_iter().zip(&before).map(|(image, before)| {
         let (random, history, now) = (Random::new(random.bits()), history.clone(), Nanos::ZERO);
         let (done, state) = (Vec::new(), before.clone());
-        let mut life = Life { image, history, random, stages, done, state, begun: None, now, last_end: now };
+        let mut life = Life { image, history, random, stages, done, state, begun: Vec::new(), now, last_end: now };
         if stages && before.staged.is_empty() {
             *number += 1;
             life.stage(*number);
