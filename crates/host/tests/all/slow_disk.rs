@@ -1,7 +1,7 @@
 //! With `sync`, whoever has nothing to wait for does not wait for the disk because somebody else does.
 
 use kvssd_flash::{Files, RawFile, Syncer, SystemFiles};
-use kvssd_host::{Missing, Options, Store};
+use kvssd_host::{Batch, Missing, Options, Store};
 use std::io::{self, IoSliceMut};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -167,6 +167,12 @@ fn only_who_needs_what_is_not_safe_waits_for_the_disk() {
     let store = Store::open_in(&files, &folder.path().join("drive.kv"), &options).unwrap();
     store.store(b"there", b"1").unwrap();
     store.store(b"large", &[1; 100_000]).unwrap();
+    // More than are told apart: they are forgotten when they are safe.
+    let mut many = Batch::new();
+    for number in 0..5000u32 {
+        many.store(&number.to_le_bytes(), b"");
+    }
+    store.bulk(&many).unwrap();
     thread::scope(|scope| {
         let hold = disk.hold();
         let store = &store;
