@@ -370,7 +370,7 @@ fn large_values_go_over_the_wire_and_outlive_kill_9() {
     let listed = desk.prints(&format!("namespace list {url}"));
     // The one that holds the parts of large values is nobody's business.
     let fields: Vec<_> = listed.lines().skip(1).flat_map(str::split_whitespace).collect();
-    assert_eq!((fields.len(), fields[4]), (9, "2"), "{listed}");
+    assert_eq!((fields.len(), fields[4]), (10, "2"), "{listed}");
     service.end("-KILL");
     desk.prints("get drive.kv model --file here.bin");
     assert!(std::fs::read(desk.path("here.bin")).unwrap() == bytes);
