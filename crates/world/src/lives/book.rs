@@ -29,6 +29,8 @@ fn is_cached(place: Place) -> bool {
 
 /// Steps of a key that are told when something was wrong with it.
 const STEPS: usize = 40;
+/// The last calls: those in doubt from lives before are not among them for long.
+const RECENT: usize = 16;
 /// Bytes that name a value.
 const NAME_BYTES: usize = 8;
 
@@ -139,6 +141,14 @@ impl Book {
     pub fn stored(&self, value: u64) -> Option<u64> {
         let stores = self.calls.iter().filter(|(_, call)| call.left == Some(Some(value)));
         stores.filter_map(|(_, call)| call.ended).min()
+    }
+
+    /// Where one of the last calls changes something and was not answered yet.
+    #[must_use]
+    pub fn under_way(&self) -> Option<Place> {
+        let is_under_way =
+            |(place, call): &&(Place, Call)| place.0 != EXISTS && call.ended.is_none() && call.left.is_some();
+        self.calls.iter().rev().take(RECENT).find(is_under_way).map(|(place, _)| *place)
     }
 
     /// Changes that are in doubt.

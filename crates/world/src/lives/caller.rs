@@ -11,13 +11,15 @@
 use super::book::{Line, Place, SharedBook};
 use super::excuses::Excuses;
 use crate::linear::Found;
-use kvssd_host::{Batch, Error, Namespace, Store};
+use kvssd_host::{Batch, Error, Namespace, NamespaceId, Store};
 use kvssd_runtime::time::{Duration, Instant};
 use kvssd_types::{Random, StoreCondition};
 use std::rc::Rc;
 
 /// Keys that are listed at the most: more than there are.
 const LIST: usize = 1000;
+/// Keys that all ask for: fewer than there are.
+const HOT_KEYS: usize = 2;
 /// Keys of a call of several.
 const SEVERAL: u64 = 8;
 /// A drive gives up so long before the time is over at the most.
@@ -74,8 +76,10 @@ pub fn number_of(key: &[u8]) -> Option<usize> {
 }
 
 impl Caller {
+    /// A key; one in three is one of the few that all others ask for, too.
     fn key(&mut self) -> usize {
-        self.random.below(self.keys as u64) as usize
+        let among = if self.random.below(3) == 0 { HOT_KEYS } else { self.keys };
+        self.random.below(among as u64) as usize
     }
 
     fn several(&mut self) -> Vec<usize> {
@@ -114,6 +118,18 @@ impl Caller {
             91..95 => self.list(namespace),
             95..97 => self.exist(namespace, place),
             _ => self.flush(store),
+        }
+    }
+
+    /// Looks at what somebody is changing.
+    pub fn look_beside(&mut self, store: &Store) -> Step {
+        let Some(place) = self.book.borrow().under_way() else { return Step::Answered };
+        let namespace = store.namespace_at(NamespaceId(place.0));
+        match self.random.below(8) {
+            0 => self.list(namespace),
+            1 => self.exist(namespace, place),
+            2 => self.retrieve_each(namespace),
+            _ => self.retrieve(namespace, place),
         }
     }
 

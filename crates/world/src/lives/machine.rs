@@ -14,6 +14,9 @@ use std::io::{self, IoSliceMut};
 use std::path::Path;
 use std::sync::Arc;
 
+/// What syncs take: one in two no time, one in four up to so long, while others wait awake, and the others so long, while they sleep.
+const SYNC_SHORT_NS_MAX: u64 = 8_000;
+const SYNC_LONG: Duration = Duration::from_micros(300);
 /// Between two looks at a lock that another has.
 const LOCK_LOOK: Duration = Duration::from_micros(100);
 
@@ -108,7 +111,22 @@ struct OpenSyncer {
 }
 
 impl Syncer for OpenSyncer {
+    /// What is written meanwhile is made durable, or not.
     fn sync(&self) -> io::Result<()> {
+        let random = World::current().map_or(0, |world| world.random_u64());
+        let (dice, is_done_early) = (random >> 8, random & 1 == 0);
+        let takes = match random >> 1 & 3 {
+            0 | 1 => None,
+            2 => Some(Duration::from_nanos(dice % SYNC_SHORT_NS_MAX)),
+            _ => Some(SYNC_LONG),
+        };
+        let wait = || takes.into_iter().for_each(thread::sleep);
+        if is_done_early {
+            let synced = self.machine.call(|| self.syncer.sync());
+            wait();
+            return synced;
+        }
+        wait();
         self.machine.call(|| self.syncer.sync())
     }
 }

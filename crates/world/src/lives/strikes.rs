@@ -40,7 +40,7 @@ impl Strikes {
         let what = match strike {
             Strike::Short => Some(DiskCall::Write),
             Strike::Full if random.below(2) == 0 => Some(DiskCall::Write),
-            _ if self.sync && random.below(3) == 0 => Some(DiskCall::Sync),
+            _ if self.sync && random.below(2) == 0 => Some(DiskCall::Sync),
             _ => None,
         };
         disk.spare();

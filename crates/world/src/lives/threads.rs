@@ -50,6 +50,8 @@ const CLOSE_CALLS: u64 = 90;
 const CHECKS: u64 = 6;
 /// Steps of a thread at the most.
 const ACTS: u64 = 60;
+/// Between two reads of a thread that only reads.
+const PAUSE_NS_MAX: u64 = 30_000;
 /// The largest value where values are large.
 const LARGE_BYTES: u64 = 400_000;
 
@@ -270,16 +272,21 @@ fn caller(common: &Common, seed: u64) -> Caller {
     }
 }
 
-/// A thread: calls at random, until the store is closed.
+/// A thread: calls at random, until the store is closed. One in three only reads what the others change, and so never waits for the disk itself.
 fn act(common: &Common, shared: &Shared, seed: u64) {
     let mut caller = caller(common, seed);
+    let only_reads = caller.random.below(3) == 0;
     for _ in 0..caller.random.below(ACTS) {
+        if only_reads {
+            thread::sleep(Duration::from_nanos(caller.random.below(PAUSE_NS_MAX)));
+        }
         let store = shared.read().unwrap_or_else(PoisonError::into_inner);
         let Some(store) = store.as_deref() else { return };
         if common.book.borrow().has_failed() {
             return;
         }
-        if let Step::Ended(error) = step(common, &mut caller, store) {
+        let taken = if only_reads { caller.look_beside(store) } else { step(common, &mut caller, store) };
+        if let Step::Ended(error) = taken {
             common.book.borrow_mut().fail(format!("a thread is told: {error}"));
         }
     }
